@@ -26,6 +26,7 @@ from benchmarks import forms
 from benchmarks.naive import tensor
 from cdmae.config.heads import Dense
 from cdmae.finetuning import losses, retriever
+from cdmae.finetuning.objectives import Objective
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
@@ -189,7 +190,8 @@ def step(form: str, model: BertModel, work: retriever.Batch, given: argparse.Nam
             passage_length=SIZES[given.size][4],
             precision=forms.precision(form),
         )
-        return retriever.learn(model, work, stage, Ranks(), seed=1, step=0)["loss"].item()
+        objective = Objective(stage)
+        return retriever.learn(model, work, objective, Ranks(), seed=1, step=0)["loss"].item()
     learn = sorted_step if form.startswith("sorted") else cached_step
     with setup.autocast(forms.precision(form), torch.device("cpu")):
         return learn(model, work, given.chunk)

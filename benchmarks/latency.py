@@ -25,9 +25,11 @@ from transformers import BertConfig, BertForMaskedLM
 from benchmarks.masking import BATCH, LENGTH, retromae, timed
 from benchmarks.tables import table
 from cdmae import masking
-from cdmae.masking import Side
+from cdmae.config.objectives.simlm import SimLm
+from cdmae.masking import Corpus, Side
 from cdmae.models import architectures
 from cdmae.pretraining.objectives import simlm
+from cdmae.pretraining.objectives.retromae import hide as hidden_positions
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -65,17 +67,10 @@ def passages(number: int, length: int) -> Passages:
     )
     tokens = Tokens(ids, starts, starts[:-1], begins)
     values = rng.normal(5, 6.4, len(ids)).astype(np.float16)
-    encoder = Side("whole_word", 0.3, sampled=True)
-    sides = {"encoder": encoder, "decoder": replace(UNIFORM, beyond="encoder", sampled=True)}
-    reader = Reader(
-        tokens,
-        {"importance": values},
-        vocabulary,
-        sides,
-        batch=number,
-        max_length=length + 2,
-        seed=1,
-    )
+    decoder = replace(UNIFORM, beyond="encoder")
+    sides = {"encoder": Side("whole_word", 0.3), "decoder": decoder}
+    settings = SimLm(start="s", collection="c", batch=number, max_length=length + 2)
+    reader = simlm.Sampled(settings, sides, Corpus(tokens, vocabulary), seed=1)
     batch = masking.read(tokens, np.arange(number), length, vocabulary, values)
     return Passages(batch, reader, vocabulary)
 
@@ -87,7 +82,7 @@ def mask(given: Passages, side: Side) -> object:
 
 def hide(given: Passages) -> object:
     """Make a mask for every position."""
-    return masking.hide(given.batch, UNIFORM, masking.key(1, "decoder", 0))
+    return hidden_positions(given.batch, UNIFORM, masking.key(1, "decoder", 0))
 
 
 def in_python(given: Passages) -> object:

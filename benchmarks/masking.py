@@ -115,7 +115,6 @@ def main() -> None:
             for name in ("encoder", "decoder")
         ]
 
-    decoder = masking.strategy("importance")
     collator = DataCollatorForLanguageModeling(hugging_face, mlm_probability=0.5)
     words = DataCollatorForLanguageModeling(hugging_face, mlm_probability=0.5, whole_word_mask=True)
     lists = [{"input_ids": ids} for ids in batch.ids.tolist()]
@@ -140,7 +139,7 @@ def main() -> None:
         "ours: whole words": timed(lambda: ours("encoder")),
         "ours: importance (decoder)": timed(lambda: ours("decoder")),
         "ours: importance, which tokens only": timed(
-            lambda: decoder.select(batch, sides["decoder"], keys["decoder"])
+            lambda: masking.choose(batch, sides["decoder"], keys["decoder"])
         ),
         "ours: read, mask both sides": timed(both),
     }

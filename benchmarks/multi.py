@@ -26,6 +26,8 @@ from benchmarks.finetuning import network as encoder_of
 from benchmarks.forms import ONE_CHUNK, chunk_of
 from cdmae.config.heads import Multi
 from cdmae.finetuning import losses, retriever
+from cdmae.finetuning.objectives import Objective
+from cdmae.models import linear
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, joined
 from cdmae.training.ranks import Ranks
@@ -62,7 +64,7 @@ def network(size: str) -> BertModel:
     """Make an encoder with a projection and random weights, the same in every process."""
     made = encoder_of(size)
     with seeded():
-        multi.start(made, DIMENSIONS, seed=1)
+        linear.start(made, multi.layers({"match": "any", "dimensions": DIMENSIONS}), seed=1)
     return made
 
 
@@ -116,7 +118,8 @@ def step(form: str, model: BertModel, work: retriever.Batch, given: argparse.Nam
             passage_length=SIZES[given.size][4],
             precision="fp32",
         )
-        return retriever.learn(model, work, stage, Ranks(), seed=1, step=0)["loss"].item()
+        objective = Objective(stage)
+        return retriever.learn(model, work, objective, Ranks(), seed=1, step=0)["loss"].item()
     if form == "padded":
         value = loss_by_hand(model, work)
     else:

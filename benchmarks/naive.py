@@ -403,7 +403,7 @@ class Sorted(Naive):
                 name: side.chosen.sum() / max(1, step.sides[name].chosen.sum())
                 for name, side in sides.items()
             }
-            yield Chunk(sides, step.spans, shares)
+            yield Chunk(sides, step.spans, shares=shares)
 
     def loss(self, states: Tensor, side: Side) -> Tensor:
         """Compute the side's part of the mean of -log P(x | state) over all targets."""

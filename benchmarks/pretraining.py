@@ -29,6 +29,7 @@ from benchmarks.naive import Nonsense, Sorted
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.fields import pick, rules_of
+from cdmae.masking import Corpus
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.objectives import objective
@@ -72,12 +73,13 @@ def reader(given: argparse.Namespace) -> Reader:
     vocabulary = Vocabulary(
         len(special), 0, 2, 3, 4, special, np.flatnonzero(~special), tokens.word_starts
     )
-    sides = objective(given.objective).sides(settings(given.objective), "word")
-    values = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
-    known = dict.fromkeys(("importance", "inverse_frequency"), values)
-    sizes = {"batch": given.batch, "max_length": given.length}
-    spelling = Nonsense(vocabulary)
-    return Reader(tokens, known, vocabulary, sides, **sizes, seed=1, spelling=spelling)
+    importance = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
+    corpus = Corpus(tokens, vocabulary, scores=importance)
+    recipe = replace(settings(given.objective), batch=given.batch, max_length=given.length)
+    kind = objective(given.objective)
+    made = kind.reader(recipe, kind.sides(recipe, "word"), corpus, seed=1)
+    made.spelling = Nonsense(vocabulary)  # of ToRoDer
+    return made
 
 
 def settings(name: str) -> Encoder:

@@ -32,10 +32,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks.tables import table
 from cdmae.models.ragged import starts_of
-from cdmae.retrieval.maxsim import search_among
-from cdmae.retrieval.multivectors import MultiVectors
+from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import Shard
+from cdmae.retrieval.shards import Shard
 from cdmae.runs import Run
 
 BLOCK = 8192
@@ -109,7 +108,7 @@ def maxsim_of_ours(
     count = candidates.shape[1]
     given = Run.of(list(candidates), [np.zeros(count, np.float32)] * len(candidates))
     shards = [Shard(passages.shape, lambda: passages)]
-    found = search_among(queries, shards, given, count, threads)
+    found = search(queries, shards, count, candidates=given, threads=threads)
     scores = np.empty((len(candidates), len(passages)), np.float32)
     scores[np.repeat(np.arange(len(candidates)), count), found.passages] = found.scores
     return np.take_along_axis(scores, candidates, axis=1)

@@ -23,6 +23,7 @@ from benchmarks.finetuning import SIZES, batch, columns, config_of, padded, seed
 from benchmarks.forms import ONE_CHUNK, chunk_of
 from cdmae.config.heads import Sparse
 from cdmae.finetuning import losses, retriever
+from cdmae.finetuning.objectives import Objective
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.training.ranks import Ranks
 
@@ -104,7 +105,8 @@ def step(
             flops_warmup=0,
         )
         sparsity = Sparsity(stage, "ours", 1, model.config.vocab_size)
-        numbers = retriever.learn(model, work, stage, Ranks(), seed=1, step=0, sparsity=sparsity)
+        objective = Objective(stage, sparsity)
+        numbers = retriever.learn(model, work, objective, Ranks(), seed=1, step=0)
         return numbers["loss"].item()
     if form == "padded":
         value = loss_by_hand(model, work)

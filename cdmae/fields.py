@@ -14,13 +14,12 @@ import functools
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
 
 from annotated_types import Ge, Le
 from pydantic import (
     AfterValidator,
-    AllowInfNan,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -37,30 +36,15 @@ Keys = tuple[str | int, ...]  # the path of a value in a config, from the top le
 
 # the default upper bound of whole numbers: larger numbers overflow int32 later
 LARGEST = 2**31 - 1
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# error types of pydantic
-_UNKNOWN = "unexpected_keyword_argument"
-_MISSING = ("missing", "string_too_short", "union_tag_not_found")
-# expected values by the type of pydantic's error, where its own words are long or Python's
-_EXPECTED = {
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "dataclass_type": "a mapping of settings",
-    "dict_type": "a mapping",
-    "greater_than": "a number above {gt}",
-    "greater_than_equal": "a number from {ge}",
-    "less_than": "a number below {lt}",
-    "less_than_equal": "a number up to {le}",
-    "model_attributes_type": "a mapping of settings",
-    "string_pattern_mismatch": "text of the pattern {pattern}",
-    "string_type": 'text (in quotation marks, as in "no", if YAML reads something else)',
-    "tuple_type": "a list",
-}
-
-MOST_KINDS = 4  # the most kinds with a setting that a message names
-MOST_NAMES = 16  # the most settings that a message lists
-
 RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+MOST_KINDS = 4  # the most kinds that a message names
+# pydantic's words, and YAML's for the same
+WORDS = {
+    "Input should be": "expected",
+    "a valid tuple": "a list",
+    "a valid dictionary": "a mapping",
+    "a dictionary": "a mapping",
+}
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field,))
@@ -92,14 +76,27 @@ Whole = Annotated[int, BeforeValidator(_not_a_switch), Le(LARGEST)]
 Natural = Annotated[Whole, Ge(0)]
 Positive = Annotated[Whole, Ge(1)]
 Real = Annotated[float, BeforeValidator(_not_a_switch)]
-Finite = Annotated[Real, AllowInfNan(False)]
 Share = Annotated[Real, Ge(0), Le(1)]
 Weight = Annotated[Real, Ge(0), Le(1e6)]
 Name = Annotated[str, Field(min_length=1)]  # a name of an entry that another entry requires
 # most functions that open a path do not expand ~
 HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
-# a section without content is empty
-Mapped = BeforeValidator(lambda value: {} if value is None else value)
+Precision = Annotated[
+    Literal["auto", "fp32", "bf16", "fp16"],
+    Field(
+        description="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp16 with a scaled "
+        "loss on other GPUs with tensor cores (V100, T4), fp32 elsewhere."
+    ),
+]
+Seed = Annotated[
+    int,
+    Field(
+        ge=-1,
+        le=LARGEST,
+        description="Seed of this entry, which is then trained once, even with several seeds; -1: "
+        "the config's.",
+    ),
+]
 EMPTY: Any = Field(default_factory=dict)
 # for a field whose name is an attribute of a base class, which would be its default
 REQUIRED: Any = Field()
@@ -110,28 +107,27 @@ def rules_of(kind: Any) -> dict[str, FieldInfo]:
     return kind.__pydantic_fields__
 
 
-def kinds_of(union: Any) -> list[type]:
-    """List the classes of a union and of its nested unions; for a class, list only the class."""
-    if isinstance(union, type):
-        return [union]
-    members, *_ = get_args(union)
-    return [kind for member in get_args(members) or [members] for kind in kinds_of(member)]
+def kinds_of(kind: Any) -> list[type]:
+    """List the classes of settings in a type: a class, a union, or a mapping of entries."""
+    if hasattr(kind, "__pydantic_fields__"):
+        inner = [each for rule in rules_of(kind).values() for each in kinds_of(rule.annotation)]
+        return [kind, *inner]
+    return [each for part in get_args(kind) for each in kinds_of(part)]
 
 
-def tags_of(union: Any) -> list[str]:
-    """List the settings that discriminate the classes of a union, the outer one first."""
-    if isinstance(union, type):
-        return []
-    members, tag = get_args(union)
-    inner = [name for member in get_args(members) for name in tags_of(member)]
-    return list(dict.fromkeys([tag.discriminator, *inner]))
+def tags(kind: type) -> dict[str, str]:
+    """Map the settings that distinguish a class from others of its union to their only values."""
+    found = {}
+    for key, rule in rules_of(kind).items():
+        if get_origin(rule.annotation) is Literal and len(get_args(rule.annotation)) == 1:
+            found[key] = rule.default
+    return found
 
 
 def kind_of(union: Any, values: dict[str, Any]) -> type | None:
     """Return the class of a union that plain values select; None if they select no class."""
     for kind in kinds_of(union):
-        rules = rules_of(kind)
-        if all(values.get(tag) == rules[tag].default for tag in tags_of(union) if tag in rules):
+        if all(values.get(tag) == value for tag, value in tags(kind).items()):
             return kind
     return None
 
@@ -144,14 +140,12 @@ def parse(kind: Any, values: Any, *keys: str | int) -> Any:
 
     Raises `InputError` with a line for each mistake.
     """
+    given = {} if values is None else values
     try:
-        return adapter(kind).validate_python({} if values is None else values)
+        return adapter(kind).validate_python(given)
     except ValidationError as invalid:
-        errors = invalid.errors(include_url=False)
-        # an invalid setting may be the reason why others are missing
-        wrong = [error for error in errors if error["type"] not in _MISSING] or errors
-        said = [message for error in wrong for message in _messages(error, kind, keys)]
-        raise InputError(*said) from None
+        said = [_messages(error, kind, given, keys) for error in invalid.errors(include_url=False)]
+        raise InputError(*(message for messages in said for message in messages)) from None
 
 
 @functools.cache
@@ -182,86 +176,55 @@ def moved(mistake: InputError, keys: Keys) -> InputError:
     return InputError(where + words, keys=(*keys, words.partition(" ")[0]))
 
 
-def _messages(error: Any, kind: Any, keys: Keys) -> list[InputError]:
+def _messages(error: Any, kind: Any, values: Any, keys: Keys) -> list[InputError]:
     """Turn one of pydantic's errors into messages with the config's key and the nearest name.
 
     kind: the type of the values at `keys`.
     """
-    owner: Any = None  # the type that has the last key
-    union = kind  # the union of the owner's kind, if any
-    tags: list[str] = []  # the kind in the union
-    for key in error["loc"]:
-        inner = _inner(kind, key)
-        if _is_union(kind):  # pydantic puts the tag of a kind after the name of the entry
-            tags.append(str(key))
-        elif key != "[key]":
+    place = error["loc"]
+    value = values
+    for key in place:  # some are no keys of the config, such as the name of a kind in a union
+        if (isinstance(value, Mapping) and key in value) or isinstance(value, list | tuple):
             keys = (*keys, key)
-            owner = kind
-            if _is_union(inner):
-                union = inner
-                tags = []
-        kind = inner
-    value = error["input"]
+            value = value[key]
+    context = error.get("ctx", {})
+    names = re.findall("'([^']*)'", context.get("expected", context.get("expected_tags", "")))
     if error["type"] == "value_error":
-        return [moved(mistake, keys) for mistake in error["ctx"]["error"].several]
-    if error["type"] == _UNKNOWN:
-        return [refusal(keys, _unknown(str(keys[-1]), owner, union, tags))]
+        return [moved(mistake, keys) for mistake in context["error"].several]
+    if error["type"] == "unexpected_keyword_argument":
+        known = kinds_of(kind)
+        if len(place) > 1 and place[0] in rules_of(known[0]):
+            known = kinds_of(rules_of(known[0])[place[0]].annotation) or known
+        return [refusal(keys, unknown(str(keys[-1]), known))]
+    if error["type"] == "missing":
+        return [refusal((*keys, place[-1]), " is missing")]
     if error["type"].startswith("union_tag"):
-        tag = get_args(kind)[1].discriminator
-        kinds = list(dict.fromkeys(rules_of(member)[tag].default for member in kinds_of(kind)))
-        found = f"is {show(value[tag])}" if tag in value else "is missing"
-        return [refusal((*keys, tag), f" {found}; {suggestion(str(value.get(tag)), kinds)}")]
-    if error["type"] in _MISSING:
-        return [refusal(keys, f" is missing: {rules_of(owner)[str(keys[-1])].description}")]
-    if get_origin(kind) is Literal:
-        return [refusal(keys, f" is {show(value)}; {suggestion(str(value), get_args(kind))}")]
-    expected = error["msg"].removeprefix("Input should be ")
-    if error["type"] in _EXPECTED:
-        expected = _EXPECTED[error["type"]].format(**error.get("ctx", {}))
-    return [refusal(keys, f" is {show(value)}; expected {expected}")]
+        tag = context["discriminator"].strip("'")
+        if tag not in error["input"]:
+            return [refusal((*keys, tag), " is missing")]
+        value = error["input"][tag]
+        return [refusal((*keys, tag), f" is {show(value)}; {suggestion(str(value), names)}")]
+    value = error["input"]
+    if error["type"] == "literal_error":
+        return [refusal(keys, f" is {show(value)}; {suggestion(str(value), names)}")]
+    expected = error["msg"]
+    for theirs, ours in WORDS.items():
+        expected = expected.replace(theirs, ours)
+    return [refusal(keys, f" is {show(value)}; {expected[0].lower()}{expected[1:]}")]
 
 
-def _is_union(kind: Any) -> bool:
-    """Return whether a type is a union of kinds with a discriminator."""
-    return get_origin(kind) is Annotated and hasattr(get_args(kind)[1], "discriminator")
-
-
-def _inner(kind: Any, key: Any) -> Any:
-    """Return the type of a value in a class or container; for a union, the type with the tag."""
-    if isinstance(kind, type) and hasattr(kind, "__pydantic_fields__"):
-        return rules_of(kind)[key].annotation if key in rules_of(kind) else None
-    arguments = get_args(kind)
-    if _is_union(kind):
-        tag = arguments[1].discriminator
-        members = get_args(arguments[0])
-        return next(m for m in members if rules_of(kinds_of(m)[0])[tag].default == key)
-    if get_origin(kind) is Annotated:
-        return _inner(arguments[0], key)
-    return {dict: arguments[-1:], tuple: arguments[:1]}.get(get_origin(kind), (None,))[0]
-
-
-def _unknown(key: str, owner: Any, union: Any, tags: list[str]) -> str:
-    """Return the message for a key that is not a setting, or that only other kinds have."""
-    if not tags:
-        return f" is not a setting; {setting(key, rules_of(owner))}"
-    names = tags_of(union)
-    having = []
-    for kind in kinds_of(union):
-        rules = rules_of(kind)
-        if key in rules:
-            having.append(" ".join(rules[name].default for name in names if name in rules))
-    here = f" is not a setting of {' '.join(tags)}"
+def unknown(key: str, kinds: list[type]) -> str:
+    """Return the message for a key that is no setting, or that only other ones of `kinds` have."""
+    having = [
+        " ".join(tags(kind).values()) or kind.__name__ for kind in kinds if key in rules_of(kind)
+    ]
     if 0 < len(having) <= MOST_KINDS:
-        return f"{here}, but of {', '.join(having)}"
-    return f"{here}; {setting(key, rules_of(owner))}"
-
-
-def setting(key: str, known: Iterable[str]) -> str:
-    """Return the nearest of the known settings, or all if they are few, for messages."""
-    names = list(known)
-    said = suggestion(key, names)
-    long = said.startswith("expected") and len(names) > MOST_NAMES
-    return "config/README.md lists all settings" if long else said
+        return f" is not a setting here, but of {', '.join(having)}"
+    known = {name for kind in kinds for name in rules_of(kind)} - {key}
+    near = difflib.get_close_matches(key, known, n=1)
+    if near and not having:
+        return f" is not a setting; did you mean {near[0]}?"
+    return " is not a setting here; config/README.md lists all settings"
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
@@ -281,14 +244,10 @@ def dotted(keys: Keys) -> str:
 
 
 def show(value: Any) -> str:
-    """Format a value as in YAML or JSON, shortened unless it is a path that users may look up."""
-    other = isinstance(value, str) and (
-        value in ("true", "false", "null") or _NUMBER.fullmatch(value)
-    )
-    plain = isinstance(value, str) and value.isprintable() and value.strip() and not other
+    """Format a value as in YAML or JSON, shortened."""
+    plain = isinstance(value, str) and value.isprintable() and value.strip()
     text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
-    path = isinstance(value, str) and "/" in value
-    return text if path or len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= 200 else text[:197] + "..."
 
 
 # --- plain values and names -----------------------------------------------------------------------

@@ -83,7 +83,8 @@ def arguments(function: Callable[..., Any], job: Any, **more: Any) -> dict[str, 
     A parameter takes the value of that name in `more`, in ``params.settings``, in the rule's named
     inputs and outputs, in its other params, or of a wildcard; ``output``, ``threads`` and
     ``memory`` in megabytes are the rule's. The path of several files is their folder, and of none
-    is None. Settings become the annotated class.
+    is None. Settings become the annotated class. The fields of the class of a parameter `files` are
+    filled in the same way.
     """
     params = dict(job.params.items())
     settings = params.get("settings")
@@ -96,6 +97,9 @@ def arguments(function: Callable[..., Any], job: Any, **more: Any) -> dict[str, 
     if "state" in known:
         known["state"] = _state(job)
     hints = hints_of(function)
+    if dataclasses.is_dataclass(hints.get("files")):
+        of = hints_of(hints["files"])
+        known["files"] = {key: value_of(of[key], known[key], key) for key in of if key in known}
     names = [name for name in inspect.signature(function).parameters if name in known]
     return {name: value_of(hints[name], known[name], name) for name in names}
 

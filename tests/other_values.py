@@ -38,19 +38,11 @@ VALUES = {
     "relevant": {"docs": {"dev": 2}},
     "lengths": {"docs": 64},
 }
-# settings that decide neither weights nor a request, with the test of what they decide
-ELSEWHERE = {
-    "seed": "rules/test_requests.py::test_the_seed_of_an_entry_reaches_its_jobs",
-    "checkpoint": "models/test_starts.py::test_checkpoint_with_head_comes_back_bit_for_bit",
-    "once": "config/test_replicas.py::"
-    "test_a_system_trained_once_has_no_replicas_and_takes_the_first_of_its_inputs",
-    "weaker_teacher": "finetuning/test_teacher.py::"
-    "test_a_weaker_teacher_stops_a_system_that_continues_from_trained_weights",
-}
+# settings that decide neither weights nor a request; other tests try them
+ELSEWHERE = ("seed", "checkpoint", "once", "weaker_teacher")
 REMEDY = (
-    "pass the setting on to where it acts, or add to a table of tests/other_values.py: the settings "
-    "beside which it acts (BESIDE), another value (VALUES), or the test of what it decides "
-    "(ELSEWHERE)"
+    "pass the setting on to where it acts, or add it to a table of tests/other_values.py: BESIDE, "
+    "VALUES or ELSEWHERE"
 )
 
 

@@ -28,7 +28,6 @@ from cdmae.collections.store import (
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import MEASURES, read_measures, read_table, write_measures
 from cdmae.files import complete, link, read_json
-from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, count_queries, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 
@@ -474,17 +473,3 @@ def test_invalid_json_is_refused(tmp_path, text):
     (tmp_path / "about.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(InputError, match="about.json is not JSON .*; delete it and run again"):
         read_json(tmp_path / "about.json")
-
-
-@pytest.mark.parametrize(
-    "values", [np.zeros(3, np.float32), np.zeros((2, 3)), np.zeros((2, 4), np.float32)]
-)
-def test_vector_files_have_one_width(tmp_path, values):
-    write_array(tmp_path / "00000.npy", np.zeros((2, 3), np.float32))
-    assert len(read_vectors(tmp_path)) == 1
-    write_array(tmp_path / "00001.npy", values)
-    with pytest.raises(
-        InputError,
-        match=f"^{tmp_path}/00001.npy contains an array of float.*; delete it and run again$",
-    ):
-        read_vectors(tmp_path)

@@ -33,7 +33,12 @@ def retriever(tiny, tmp_path_factory):
     )
     (top / "model").mkdir()
     checkpoint.save(top / "model", model, tiny.encoder, {"steps": 1})
-    inference.encode_passages(top / "model", tiny.tokens, top / "vectors", 1)
+    inference.write_vectors(
+        encoder={"encoded_by": "vectors"},
+        model=top / "model",
+        tokens=tiny.tokens,
+        output=top / "vectors",
+    )
     source = folder.Source(
         str(top / "model"), "retriever", str(tiny.collection), str(top / "vectors")
     )

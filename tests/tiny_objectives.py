@@ -2,6 +2,8 @@
 objectives share.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from any_kind import as_objective
@@ -11,6 +13,7 @@ from transformers import BertConfig, BertForMaskedLM
 from benchmarks.naive import Nonsense
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives.mae import Mae
+from cdmae.masking import Corpus
 from cdmae.pretraining.batches import Batch, Masked, Step
 from cdmae.pretraining.objectives import objective
 from cdmae.pretraining.reader import Reader
@@ -44,9 +47,16 @@ def reader(
     ids = np.random.default_rng(0).integers(5, V, starts[-1]).astype(np.uint16)
     ids[starts[1] + 2] = MASK  # a special token spelt out in a text: never to be predicted
     tokens = Tokens(ids, starts, starts[:-1], np.ones(V, bool))
-    sides = objective(name).sides(as_objective(name, settings), "word")
-    how = {"batch": settings.batch, "max_length": 12, "seed": 3}
-    return Reader(tokens, {}, vocabulary(), sides, **how, spelling=Nonsense(vocabulary()))
+    return reader_of(as_objective(name, settings, max_length=12), tokens)
+
+
+def reader_of(settings: Encoder, tokens: Tokens, seed: int = 3, **further: Any) -> Reader:
+    """The reader of an objective over tokens in memory."""
+    kind = objective(settings.objective)
+    corpus = Corpus(tokens, vocabulary())
+    made = kind.reader(settings, kind.sides(settings, "word"), corpus, seed, **further)
+    made.spelling = Nonsense(vocabulary())  # of ToRoDer
+    return made
 
 
 def language_model() -> BertForMaskedLM:

@@ -95,7 +95,7 @@ def started(checkpoint: Path, folder: Path) -> Path:
 
 def source_of(inputs: dict[str, Path], settings: Encoder = SETTINGS) -> Reader:
     config = BertConfig(max_position_embeddings=32)
-    return trainer.read(settings, config, inputs["tokenizer"], inputs["tokens"], None, 1)
+    return trainer.read(settings, config, trainer.Files(**inputs), 1)
 
 
 def differences(one: Path, other: Path) -> list[str]:

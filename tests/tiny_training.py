@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -15,15 +15,37 @@ import pyarrow as pa
 import torch
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.heads import Dense, Multi, Sparse, Unified
+from cdmae.config.heads import Dense, Multi, Regularised, Sparse, Unified
 from cdmae.config.recipe import Stage
 from cdmae.config.stages import Reranker
+from cdmae.finetuning import reranker, retriever
+from cdmae.finetuning.objectives import Objective
+from cdmae.finetuning.regulariser import Sparsity
+from cdmae.finetuning.retriever import Teachers
+from cdmae.finetuning.task import Data, Inputs
+from cdmae.finetuning.teacher import Teacher
+from cdmae.models import checkpoint
 from cdmae.runs import Run, write_run
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
+from cdmae.training.loop import Schedule, Task, add_up
 from cdmae.training.ranks import Ranks
 
 PASSAGES, QUERIES, LISTED = 120, 24, 20
+ALONE = Ranks()
+
+
+@dataclass
+class TinyTask(Task):
+    """A training of a network whose batches are the numbers of the steps; tests define `learn`."""
+
+    network: torch.nn.Module
+    settings: Stage
+    schedule: Schedule
+    columns = ("step", "loss", "gradient_norm", "skipped", "learning_rate")
+
+    def batches(self, begin):
+        return iter(range(begin, self.schedule.last))
 
 
 @dataclass(frozen=True)
@@ -133,12 +155,54 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> Non
         assert float((gradient - second[name]).abs().max()) < 1e-9 * largest, name
 
 
+def data_of(tiny: Tiny, recipe: Stage, model, **changed) -> Data:
+    """What the training of a model reads; changed: other inputs."""
+    return Data.read(Inputs(**tiny.inputs() | changed), recipe, model, seed=1)
+
+
+def task_of(tiny: Tiny, recipe: Stage, model, group: Ranks = ALONE, **changed):
+    """The training of a retriever or reranker, as its command sets it up."""
+    inputs = Inputs(**tiny.inputs() | changed)
+    data = Data.read(inputs, recipe, model, seed=1)
+    trainer = reranker if recipe.kind == "reranker" else retriever
+    return trainer.task("tiny", model, data, recipe, inputs, 1, group)
+
+
+def prepared(tiny: Tiny, recipe: Stage, folder: Path, teacher: Path | None = None):
+    """A model that begins with the encoder in a folder, in float64, and its first batch."""
+    model = checkpoint.start_model(folder, recipe.kind, seed=5, **recipe.model())
+    model.network.double()
+    data = data_of(tiny, recipe, model)
+    taught = Teacher.read(teacher) if teacher else None
+    rows = np.arange(6)
+    if recipe.kind == "reranker":
+        return model, reranker.batch(data, rows, 0, model, taught)
+    return model, retriever.batch(data, rows, 0, model, recipe, Teachers(taught))
+
+
+def learn(model, batch, recipe: Stage, group: Ranks = ALONE, step: int = 0):
+    """The numbers and the gradient of a step, added up over the processes."""
+    network = model.network
+    network.zero_grad(set_to_none=True)
+    if recipe.kind == "reranker":
+        numbers = reranker.learn(network, batch, recipe, group, seed=1, step=step)
+    else:
+        regularised = isinstance(recipe, Regularised)
+        sparsity = Sparsity(recipe, "tiny", 8, network.config.vocab_size) if regularised else None
+        objective = Objective(recipe, sparsity)
+        numbers = retriever.learn(network, batch, objective, group, seed=1, step=step)
+    add_up(network.parameters(), numbers, group)
+    return numbers, gradients(network)
+
+
 def train(trainer, tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
     """The model that `cdmae.finetuning.retriever` or `.reranker` makes of the tiny collection."""
     if (folder / "model").exists():  # whose state the workflow would have deleted
         shutil.rmtree(folder / "state", ignore_errors=True)
+    names = {field.name for field in fields(Inputs)}
+    files = Inputs(**tiny.inputs() | {key: changed.pop(key) for key in names & changed.keys()})
     how = {"name": "tiny", "settings": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
-    trainer.train(**how | tiny.inputs() | changed, output=folder / "model")
+    trainer.train(**how | changed, files=files, output=folder / "model")
     return folder / "model"
 
 

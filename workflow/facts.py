@@ -72,7 +72,7 @@ def facts(config: Config) -> dict[str, Any]:
         "fusions": {
             name: place(on, "fusion", system=name)
             for name in seeds.first(config.systems)
-            if config.systems[name].weighs
+            if config.systems[name].kind == "fusion"
         },
         "sparsity": {
             name: place(on, "sparsity", system=name)

@@ -28,6 +28,7 @@ from benchmarks.gpu.results import Row
 from benchmarks.gpu.steps import Run, attempt
 from cdmae.models import attention, packed
 from cdmae.training import setup
+from cdmae.training.loop import add_up
 from cdmae.training.ranks import Ranks
 
 CPU = torch.device("cpu")
@@ -162,9 +163,10 @@ def learnt(network: nn.Module, learn: Learn, precision: str, group: Ranks) -> Pa
     """Return the loss of a step on the device of the group, and its gradient."""
     network.zero_grad()
     network.to(group.device)
-    loss = learn(precision, group).detach().cpu()
+    loss = learn(precision, group).detach()
+    add_up(network.parameters(), {"loss": loss}, group)
     trained = [weight for weight in network.parameters() if weight.requires_grad]
-    return loss, torch.cat([weight.grad.cpu().flatten() for weight in trained])
+    return loss.cpu(), torch.cat([weight.grad.cpu().flatten() for weight in trained])
 
 
 def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
@@ -191,6 +193,7 @@ def retriever_step() -> tuple[nn.Module, Learn]:
     from benchmarks import finetuning
     from cdmae.config.heads import Dense
     from cdmae.finetuning import retriever
+    from cdmae.finetuning.objectives import Objective
 
     draw = np.random.default_rng(2)
     teacher = draw.standard_normal((6, 4), np.float32)
@@ -201,9 +204,8 @@ def retriever_step() -> tuple[nn.Module, Learn]:
     network = finetuning.network("tiny")
 
     def learn(precision: str, group: Ranks) -> Tensor:
-        return retriever.learn(
-            network, batch, replace(stage, precision=precision), group, seed=1, step=0
-        )["loss"]
+        objective = Objective(replace(stage, precision=precision))
+        return retriever.learn(network, batch, objective, group, seed=1, step=0)["loss"]
 
     return network, learn
 

@@ -141,7 +141,8 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
             "state": folder / "state",
             "output": folder / "model",
         }
-        options |= {key: ready[key] for key in ("encoder", "collection", "tokens", "negatives")}
+        keys = ("encoder", "collection", "tokens", "negatives")
+        options["files"] = {key: str(ready[key]) for key in keys}
         if name == "killed":
             process = _started(_command(TRAIN, options), CDMAE_SAVE_SECONDS="0")
             while process.poll() is None and not list((folder / "state").glob("step-*.pt")):

@@ -43,7 +43,7 @@ class Sizes:
         from benchmarks.pretraining import SIZES  # which needs more packages than some parts do
 
         layers, width, heads = SIZES[self.network]
-        return Network(layers, width, 4 * width, self.vocabulary, 512, heads)
+        return Network(layers, width, 4 * width, self.vocabulary, heads)
 
 
 PAPER = Sizes(

@@ -31,6 +31,8 @@ from cdmae.config.heads import Dense
 from cdmae.models.ragged import Ragged
 from cdmae.plan import flops, machine
 from cdmae.training import setup
+from cdmae.training.loop import add_up
+from cdmae.training.ranks import Ranks
 
 PRETRAINING, FINETUNING, ENCODING = (
     0.45,
@@ -40,7 +42,8 @@ PRETRAINING, FINETUNING, ENCODING = (
 LONGEST = 10.0  # seconds after which a step is not timed again
 # in mixed precision; the plan's H100 is the SXM
 PEAK = {"h100pcie": 756e12, "h100nvl": 835e12}
-PEAK |= {name: mixed for name, (mixed, _) in machine.PEAK.items()}
+PEAK |= machine.PEAK
+ALONE = Ranks()
 STAGE = Dense(collection="c", passage_length=144, temperature=1.0)
 
 
@@ -142,13 +145,16 @@ def _beside(
     return Row(name, tokens / theirs, "tokens/s", goal, passed, note)
 
 
-def _updating(network: nn.Module, learn: Callable[[], object]) -> Callable[[], None]:
-    """Return a step of `learn`, clipping and AdamW."""
+def _updating(
+    network: nn.Module, learn: Callable[[], object], group: Ranks = ALONE
+) -> Callable[[], None]:
+    """Return a step of `learn`, clipping and AdamW; group: the processes that share it."""
     adam = setup.adamw(network.parameters(), 0.01)
     setup.set_rate(adam, 1e-5)
 
     def step() -> None:
         learn()
+        add_up(network.parameters(), {}, group)
         setup.clip(network.parameters(), 1.0)
         adam.step()
         adam.zero_grad()
@@ -176,7 +182,7 @@ def _pretraining(here: Run) -> Iterator[Row]:
     operations = flops.passage(here.sizes.plan, settings, corpus).sum()
     rows = trainer.micro_batch(network.model.config, settings, here.device)
     note = f"; micro-batches of {rows:,} rows"
-    step = _updating(network, learn)
+    step = _updating(network, learn, here.group)
     seconds = yield from _measured(
         here, "pre-training", step, lengths.sum(), operations, PRETRAINING, note
     )
@@ -229,7 +235,7 @@ def _sorted_pretraining(here: Run) -> Iterator[Row]:
     peer = Sorted("mae", network)
     tokens = int(batch.sides["encoder"].inputs.starts[-1])
     learn = partial(trainer.learn, network, batch, settings, here.group, seed=1, step=0)
-    ours = _seconds(here, _updating(network, learn))
+    ours = _seconds(here, _updating(network, learn, here.group))
     theirs = partial(peer.learn, batch, here.sizes.peer, here.device, "bf16")
     yield _beside(
         here, "pre-training by transformers, sorted", tokens, ours, _updating(network, theirs)
@@ -241,6 +247,7 @@ def _sorted_pretraining(here: Run) -> Iterator[Row]:
 
 def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
     from cdmae.finetuning import retriever
+    from cdmae.finetuning.objectives import Objective
 
     queries, group = here.sizes.groups[taught]
     network = finetuning.network(here.sizes.network).to(here.device)
@@ -253,9 +260,8 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
         )
     stage = replace(STAGE, chunk=here.sizes.chunk)
     tokens = batch.sequences.starts[-1]
-    step = _updating(
-        network, partial(retriever.learn, network, batch, stage, here.group, seed=1, step=0)
-    )
+    learn = partial(retriever.learn, network, batch, Objective(stage), here.group, seed=1, step=0)
+    step = _updating(network, learn, here.group)
     operations = flops.TRAINED * here.sizes.plan.forward(batch.sequences.lengths).sum()
     name = f"fine-tuning, {queries} x {group}{' with a teacher' * taught}"
     seconds = yield from _measured(here, name, step, tokens, operations, FINETUNING)

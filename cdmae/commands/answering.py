@@ -30,7 +30,7 @@ def askable(config: Config) -> list[str]:
 def can_be_asked(config: Config, name: str) -> bool:
     """Return whether a system can answer new queries; third-party runs and their fusions cannot."""
     system = config.systems[name]
-    return system.answers and all(can_be_asked(config, part) for part in system.parts())
+    return bool(system.answered_by) and all(can_be_asked(config, part) for part in system.parts())
 
 
 def best_system(config: Config, names: list[str]) -> str:
@@ -58,7 +58,7 @@ def best_system(config: Config, names: list[str]) -> str:
                 "./run with the same config files updates the file"
             )
         about = {}
-        if config.systems[name].weighs:
+        if config.systems[name].kind == "fusion":
             about = read_json(existing(place(config.results, "fusion", system=name)))
         own = rows.set_index("query_id")["value"]
         values[name] = untuned(own, about, deciding, measure)
@@ -76,10 +76,15 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
             asked=asked,
         )
 
-    def part(other: str) -> dict[str, Any]:
-        return described(config, other, collection)
-
-    return config.systems[name].asked(config, name, made, part)
+    system = config.systems[name]
+    return {
+        **system.values(),
+        "name": name,
+        "answered_by": system.answered_by,
+        "encoded_by": system.encoded_by,
+        "parts": [described(config, part, collection) for part in system.parts()],
+        **system.files(config, name, made),
+    }
 
 
 def cut_queries(config: Config, collection: str) -> dict[int, str]:

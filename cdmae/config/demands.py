@@ -5,19 +5,13 @@ Checks that concern only one kind of entry are in its class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cdmae import collections
 from cdmae.config import pretrained, systems
-from cdmae.config.checks import (
-    check_cycles,
-    check_lengths,
-    check_results,
-    check_time,
-    read_measure,
-)
+from cdmae.config.checks import check_cycles, check_lengths, check_results, read_measure
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
 from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
@@ -37,9 +31,8 @@ def check(config: Config) -> None:
         if start.checkpoint:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
         elif not start.collection:
-            raise refusal(
-                ("starts", name), " has neither checkpoint nor collection; expected one of them"
-            )
+            words = " has neither checkpoint nor collection; expected one of them"
+            raise refusal(("starts", name), words)
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
     for name in config.collections:
@@ -75,26 +68,17 @@ def _check_names(config: Config) -> None:
     for section in SECTIONS:
         for name, entry in getattr(config, section).items():
             entries[section, name] = entry
-    mistakes = wrong_names(entries, {section: getattr(config, section) for section in SECTIONS})
-    if mistakes:
-        raise InputError(*mistakes)
-
-
-def wrong_names(entries: dict[Keys, Any], sections: Mapping[str, Any]) -> list[InputError]:
-    """Return an error for each reference to an entry that does not exist.
-
-    entries: the entries by their keys in the config; sections: the names of all entries by section.
-    """
     mistakes = []
     for keys, entry in entries.items():
         for path, name, section in named(entry):
-            known = sections.get(section)
-            if isinstance(known, Mapping) and name not in known:
+            known = getattr(config, section)
+            if name not in known:
                 # no entry depends on itself
                 others = [other for other in known if (section, other) != keys]
                 words = f" is {show(name)}, which is not in {section}; {suggestion(name, others)}"
                 mistakes.append(refusal((*keys, *path), words))
-    return mistakes
+    if mistakes:
+        raise InputError(*mistakes)
 
 
 def check_collection(config: Config, name: str) -> collections.Counts:
@@ -104,11 +88,12 @@ def check_collection(config: Config, name: str) -> collections.Counts:
     """
     collection = config.collections[name]
     collection.ask(name, "judged")
-    _check_apart(config, name)
+    results = Path(config.results).resolve()
+    for folder in map(Path.resolve, collection.ask(name, "folders")):
+        if results.is_relative_to(folder) or folder.is_relative_to(results):
+            words = f" reads all of {folder}, and results is {config.results}"
+            raise refusal(("collections", name), f"{words}; expected neither inside the other")
     files = collection.ask(name, "depends")
-    for file in files:
-        pretrained.check_plain(file, ("collections", name))
-        check_time(file, ("collections", name))
     small = sum(Path(file).stat().st_size for file in files) < SMALL
     if small and collections.readable():
         return collection.ask(name, "check")
@@ -135,23 +120,6 @@ def _check_keywords(config: Config, name: str) -> None:
         raise unfit(settings, "keywords_of", words)
 
 
-def _check_apart(config: Config, name: str) -> None:
-    """Refuse a collection that reads the folder of the results, which every run changes."""
-    results = Path(config.results).resolve()
-    for folder in map(Path.resolve, config.collections[name].ask(name, "folders")):
-        if results.is_relative_to(folder):
-            where = "in which the results are written"
-        elif folder.is_relative_to(results):
-            where = "which is inside the results"
-        else:
-            continue
-        words = (
-            f" reads all of {folder}, {where} ({config.results}); expected a folder outside of "
-            "`results`"
-        )
-        raise refusal(("collections", name), words)
-
-
 def _check_stage(config: Config, name: str) -> None:
     """Refuse a split without judgments or labels, and a stage that does not fit its systems."""
     stage = config.stages[name]
@@ -171,11 +139,8 @@ def _check_stage(config: Config, name: str) -> None:
         stage.check_start(config.starts[start], f"starts.{start}")
         ranks_only = system.teacher and not config.systems[system.teacher].scores_draws
         if stage.random_negatives and ranks_only:
-            words = (
-                f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
-                "passages that it ranks; expected 0"
-            )
-            raise unfit(stage, "random_negatives", words)
+            words = f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
+            raise unfit(stage, "random_negatives", f"{words}passages that it ranks; expected 0")
 
 
 # --- evaluation -----------------------------------------------------------------------------------
@@ -187,25 +152,16 @@ def _check_targets(config: Config) -> None:
     if config.systems and not any(evaluated.values()):
         words = " names no split, but there are systems; expected at least one split"
         raise refusal(("evaluation", "collections"), words)
+    learnt = {systems.trains_on(config, name): name for name in systems.trained(config)}
     for collection, splits in evaluated.items():
         keys = ("evaluation", "collections", collection)
-        if len(set(splits)) < len(splits):
-            raise refusal(
-                keys,
-                f" is {show(list(splits))}; expected each split once, or [] for a collection that "
-                "is only searched",
-            )
         for split in splits:
-            if words := config.collections[collection].unfit(collection, split):
+            words = config.collections[collection].unfit(collection, split)
+            if words:
                 raise refusal(keys, f" is {show(split)}{words}")
-            for name in systems.trained(config):
-                if systems.trains_on(config, name) == (collection, split):
-                    stage = f"stages.{config.systems[name].stage} trains systems.{name} on"
-                    raise refusal(
-                        keys,
-                        f" names {split}, which {stage}; expected splits that no system is trained "
-                        "on",
-                    )
+            if (collection, split) in learnt:
+                words = f" names {split}, on which systems.{learnt[collection, split]} is trained"
+                raise refusal(keys, f"{words}; expected other splits")
     for collection, grades in config.evaluation.relevant.items():
         for split in grades:
             if split not in evaluated.get(collection, ()):
@@ -218,31 +174,26 @@ def _check_measures(config: Config) -> None:
     evaluation = config.evaluation
     if evaluation.collections and not evaluation.measures:
         raise refusal(("evaluation", "measures"), " is []; expected at least one measure")
-    cutoffs: dict[str, int] = {}
-    for measure in evaluation.measures:
-        if measure in cutoffs:
-            raise refusal(
-                ("evaluation", "measures"), f" has {show(measure)} twice; expected each once"
-            )
-        # without the packages of the jobs, the job that computes the measures checks them
-        known = collections.readable()
-        cutoffs[measure] = read_measure(measure).params.get("cutoff", 1) if known else 1
-    deepest = max(cutoffs, key=cutoffs.__getitem__, default="")
-    if cutoffs.get(deepest, 0) > evaluation.depth:
-        words = f" is {evaluation.depth}; expected from {cutoffs[deepest]}, the depth of {deepest}"
-        raise refusal(("evaluation", "depth"), words)
+    if not collections.readable():
+        return  # the job that computes the measures checks them
+    for name in evaluation.measures:
+        cutoff = read_measure(name).params.get("cutoff", 1)
+        if cutoff > evaluation.depth:
+            words = f" is {evaluation.depth}; expected from {cutoff}, the depth of {name}"
+            raise refusal(("evaluation", "depth"), words)
 
 
 def _check_lengths(config: Config) -> None:
-    """Refuse evaluation lengths for unevaluated collections, or above a system's maximum input."""
+    """Refuse evaluation lengths for unevaluated collections, or above a model's maximum input."""
     for collection, length in config.evaluation.lengths.items():
-        keys = ("evaluation", "lengths", collection)
-        if collection not in config.evaluation.collections:
-            raise refusal(
-                keys,
-                " is of a collection that is not evaluated; "
-                + suggestion(collection, config.evaluation.collections),
-            )
-        for name, system in config.systems.items():
+        known = config.evaluation.collections
+        if collection not in known:
+            words = f" is of a collection that is not evaluated; {suggestion(collection, known)}"
+            raise refusal(("evaluation", "lengths", collection), words)
+        for name in systems.trained(config):
+            start = config.starts[systems.start_of(config, name)]
             owner = f"the positions of systems.{name}"
-            _within(keys[:-1], check_lengths, {collection: length}, system.positions(config), owner)
+            lengths = {collection: length}
+            _within(
+                ("evaluation", "lengths"), check_lengths, lengths, start.known_positions(), owner
+            )

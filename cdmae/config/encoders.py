@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
 
-from cdmae.config import checks
+from cdmae.config import checks, maskings
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
@@ -20,7 +20,9 @@ from cdmae.fields import (
     Natural,
     Of,
     Positive,
+    Precision,
     Real,
+    Seed,
     Share,
     Weight,
     Whole,
@@ -43,8 +45,7 @@ def concepts(package: str) -> list[str]:
 
 Masking = Literal[tuple(concepts("masking/strategies"))]
 
-READ_IMPORTANCE = ("importance", "pmi_span")  # masking strategies
-QUERY_TOKENS = 10.0  # mean word-pieces of a query, for the plan
+ESTIMATED = ("importance", "ngrams")  # what masks read from an entry of `importance`
 ASKED_SPLIT = "train"  # the queries that are the context of passages
 
 
@@ -61,19 +62,21 @@ class Encoder:
 
     start: Annotated[Name, Of("starts")]
     """Name of an entry of `starts`."""
-    seed: Annotated[Whole, Ge(-1)] = -1
-    """Seed of this entry, which is then trained once, even with several seeds; -1: the config's.
-    """
+    seed: Seed = -1
+
+    def reading(self, *needs: str) -> list[str]:
+        """List the maskings that read one of the `needs` (`cdmae.config.maskings`)."""
+        return [masking for masking in self.maskings if maskings.reads(masking, *needs)]
 
     @property
     def masked_by_importance(self) -> bool:
         """Return whether the encoder's or the decoder's mask is importance-aware."""
-        return "importance" in self.maskings
+        return bool(self.reading("importance"))
 
     @property
     def reads_importance(self) -> bool:
         """Return whether a mask reads the importance values, or the n-grams behind them."""
-        return any(masking in READ_IMPORTANCE for masking in self.maskings)
+        return bool(self.reading(*ESTIMATED))
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -115,7 +118,7 @@ class Pretraining(Encoder):
     encoder_masking: Masking = "whole_word"
     """A file in cdmae/masking/strategies [decision 11]."""
     importance: Annotated[str, Of("importance")] = ""
-    """Name of an entry of `importance`; required if a masking is importance or pmi_span."""
+    """Name of an entry of `importance`; required if a masking reads importance or n-grams."""
     encoder_ratio: Annotated[Real, Gt(0), Le(0.95)] = 0.3
     """Share of masked tokens, p_enc [4.1]."""
     sigma: Annotated[Real, Ge(0)] = 1.0
@@ -146,10 +149,7 @@ class Pretraining(Encoder):
     """Share of the steps for the warm-up [A]."""
     max_grad_norm: Annotated[Real, Gt(0), Le(1e9)] = 1.0
     """Norm to which gradients are clipped [SimLM]."""
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp16 with a scaled loss on other
-    GPUs with tensor cores (V100, T4), fp32 elsewhere.
-    """
+    precision: Precision = "auto"
 
     def __post_init__(self) -> None:
         """Refuse shares that add up to more than 1, and a `take_step` after the last step."""
@@ -170,7 +170,7 @@ class Pretraining(Encoder):
     def unread(self) -> tuple[str, ...]:
         """List the settings without effect."""
         has_effect = {
-            "sigma": self.masked_by_importance,
+            "sigma": bool(self.reading("sigma")),
             "importance": self.reads_importance,
             "epochs": not self.steps,
         }
@@ -178,8 +178,12 @@ class Pretraining(Encoder):
 
     def masking(self) -> dict[str, Any]:
         """Return the settings of the masks that `cdmae.masking.terms` describes."""
-        ratio = self.encoder_ratio
-        return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
+        return {
+            "strategy": self.encoder_masking,
+            "ratio": self.encoder_ratio,
+            "sigma": self.sigma,
+            "max_length": self.max_length,
+        }
 
     # --- limits: the job checks them again once it knows the model and the passages ---------------
 
@@ -199,49 +203,24 @@ class Pretraining(Encoder):
             words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
             raise refusal(("importance",), words)
         start, owner = config.starts[self.start], f"starts.{self.start}"
-        if self.after and self.start != (first := config.encoders[self.after].start):
-            raise unfit(
-                self,
-                "start",
-                f"; expected {first}, the start of encoders.{self.after}, which it continues",
-            )
+        before = config.encoders[self.after].start if self.after else self.start
+        if self.start != before:
+            words = f"; expected {before}, the start of encoders.{self.after}, which it continues"
+            raise unfit(self, "start", words)
         if self.snapshot_of:
             whole = config.encoders[self.snapshot_of]
             last = whole.take_step or whole.steps
+            if not self.take_step:
+                raise refusal(("take_step",), " is missing; expected the step of the snapshot")
             if last:
                 owner = f"the last step of encoders.{self.snapshot_of}"
                 checks.check_step(self.take_step, last, owner)
-        if "pmi_span" in self.maskings:
-            unit = config.importance[self.importance].unit
-            if unit != "word":
-                raise unfit(
-                    self,
-                    "importance",
-                    f", whose unit is {unit}; expected for pmi_span: an entry with unit word",
-                )
+        by_words = self.reading("unit word")
+        if by_words and config.importance[self.importance].unit != "word":
+            words = f"; expected for {by_words[0]}: an entry with unit word"
+            raise unfit(self, "importance", words)
         self.check_layers(start.known_layers(), owner)
         self.check_length(start.known_positions(), start.positions_of(owner))
-
-    # --- used by the plan -------------------------------------------------------------------------
-
-    def read_tokens(self, corpus: Any) -> float:
-        """Return the mean number of tokens in an input of the encoder: a passage, or its span.
-
-        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
-        """
-        whole = corpus.tokens(self.spans * self.max_length)
-        return whole if self.spans == 1 else 1 + whole / self.spans
-
-    def predicted(self, tokens: float) -> float:
-        """Estimate how many of a text's tokens the language-model head predicts."""
-        return self.encoder_ratio * tokens
-
-    def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the operations outside of the encoder, the decoders and the head.
-
-        network: a `cdmae.plan.flops.Network`.
-        """
-        return 0.0
 
 
 @settings
@@ -269,24 +248,17 @@ class DecoderMasked(Pretraining):
         return (self.encoder_masking, self.decoder_masking)
 
     def masking(self) -> dict[str, Any]:
-        """Return the settings of the decoder's masks, which `cdmae.masking.terms` describes."""
-        return super().masking() | {"decoder_ratio": self.decoder_ratio}
-
-    def predicted(self, tokens: float) -> float:
-        """Count the masked tokens of the encoder and of the decoder, which the head predicts."""
-        return (self.encoder_ratio + self.decoder_ratio) * tokens
+        """Return the settings of the decoder's masks if they are importance-aware."""
+        if not maskings.reads(self.decoder_masking, "importance"):
+            return super().masking()
+        decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
+        return super().masking() | decoder
 
     def check_nested(self) -> None:
         """Refuse a decoder that masks less than the encoder; it repeats the encoder's masks."""
         if self.decoder_ratio < self.encoder_ratio:
-            masked = (
-                f"with objective {self.objective}, whose decoder masks all that the encoder masks"
-            )
-            raise unfit(
-                self,
-                "decoder_ratio",
-                f"; expected {masked}: from encoder_ratio, {self.encoder_ratio}",
-            )
+            words = f"; expected from encoder_ratio, {self.encoder_ratio}, for {self.objective}"
+            raise unfit(self, "decoder_ratio", words)
 
 
 @settings
@@ -329,29 +301,13 @@ class Contextual(Pretraining):
         if self.asked:
             words = config.collections[self.collection].unfit(self.collection, ASKED_SPLIT)
             if words:
-                raise unfit(
-                    self,
-                    "context",
-                    f", but collections.{self.collection} has no judged split {ASKED_SPLIT}; "
-                    "expected neighbour, or another collection, such as one of source pseudo",
-                )
-            if self.masked_by_importance:
-                raise unfit(
-                    self,
-                    "context",
-                    ", but a masking is importance, which queries do not have; expected another "
-                    "encoder_masking and decoder_masking",
-                )
+                words = f", but collections.{self.collection} has no judged split {ASKED_SPLIT}"
+                raise unfit(self, "context", f"{words}; expected neighbour")
+            if self.reads_importance:
+                masking = self.reading(*ESTIMATED)[0]
+                words = f", but the masking {masking} reads importance, which queries do not have"
+                raise unfit(self, "context", f"{words}; expected other maskings")
         super().check(config)
-
-    def read_tokens(self, corpus: Any) -> float:
-        """Return the mean number of tokens of a span, or of a passage and a query.
-
-        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
-        """
-        if not self.asked:
-            return super().read_tokens(corpus)
-        return (corpus.tokens(self.max_length) + QUERY_TOKENS) / 2
 
 
 @settings

@@ -14,7 +14,6 @@ from pydantic import Field
 from cdmae.config.recipe import OF_A_TEACHER, Stage
 from cdmae.errors import InputError
 from cdmae.fields import (
-    Finite,
     Positive,
     Real,
     Share,
@@ -23,12 +22,10 @@ from cdmae.fields import (
     asdict,
     pick,
     settings,
-    show,
-    unfit,
 )
 
 if TYPE_CHECKING:
-    from cdmae.config.starts import Start
+    pass
 
 FRAME = 2  # special tokens around a text
 
@@ -56,11 +53,6 @@ class Retriever(Stage):
     """Text before each passage, such as "passage: "; counted in `passage_length` [E5, BGE]."""
     in_batch: bool = True
     """The other queries' passages are also negatives [3.4]."""
-    symmetric: bool = False
-    """The contrastive loss is the mean of two losses: queries must find their positives, and
-    positives must find their queries, among the batch's texts [sentence-transformers: directions of
-    MultipleNegativesRankingLoss].
-    """
     temperature: Weight = 1.0
     """Divides the retriever's scores in the losses, but not the teacher's; 0: use the standard
     deviation of a query's scores in the first batch, before training [3.4: 1].
@@ -98,19 +90,7 @@ class Retriever(Stage):
     """
 
     def __post_init__(self) -> None:
-        """Refuse prompts that join words, tiny temperatures, and settings that need `in_batch`."""
-        super().__post_init__()
-        for text in ("query_prompt", "passage_prompt"):
-            prompt = getattr(self, text)
-            if prompt[-1:].isalnum():
-                raise InputError(
-                    f"{text} is {show(prompt)}, whose last word would run into the text; expected "
-                    "a space, a line break or a punctuation mark at its end"
-                )
-        if self.symmetric and not self.in_batch:
-            raise InputError(
-                "symmetric is true, but in_batch is false; expected symmetric only with in_batch"
-            )
+        """Refuse settings that need `in_batch`, and random passages, which have no labels."""
         if self.denoise and not self.in_batch:
             raise InputError(
                 f"denoise is {self.denoise}, but in_batch is false; expected 0, or in_batch true"
@@ -120,8 +100,6 @@ class Retriever(Stage):
                 f"labels is {self.labels} and random_negatives is {self.random_negatives}; "
                 "expected random_negatives 0, because the teacher scores only mined passages"
             )
-        if 0 < self.temperature < 1e-3:
-            raise InputError(f"temperature is {self.temperature}; expected 0, or from 0.001")
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the prompts."""
@@ -163,23 +141,6 @@ class Pooled(Retriever):
     query than to the negatives; the other contrastive loss has weight 1 - w; 0 is off [PAIR, ACL
     2021: 0.1].
     """
-
-    def __post_init__(self) -> None:
-        """Refuse a prefix that is listed twice."""
-        super().__post_init__()
-        if len(set(self.prefixes)) < len(self.prefixes):
-            raise InputError(f"prefixes is {show(list(self.prefixes))}; expected each width once")
-
-    def check_start(self, start: Start, owner: str) -> None:
-        """Refuse lengths beyond the maximum input, and prefixes that are not shorter than a vector.
-
-        start, owner: see `Stage.check_start`.
-        """
-        super().check_start(start, owner)
-        width = start.known_width()
-        if width and max(self.prefixes, default=0) >= width:
-            words = f", but vectors of {owner} have {width} numbers; expected widths below {width}"
-            raise unfit(self, "prefixes", words)
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the pooling and the similarity."""
@@ -245,23 +206,18 @@ class Regularised(Retriever):
     """
     passage_flops: Weight = 5e-3
     """Weight of the FLOPS regulariser of passages [SPLADE, SIGIR 2023: 5e-3]."""
-    flops_warmup: Annotated[Finite, Ge(0)] = 0.33
+    flops_warmup: Annotated[Real, Ge(0), Le(1e9)] = 0.33
     """Steps over which both weights grow quadratically from 0; a value up to 1 is a share of all
     steps. Without this warm-up, all entries of the vectors may become 0 [SPLADE: a third].
     """
 
     def __post_init__(self) -> None:
-        """Refuse a fractional number of steps, and a temperature from the initial scores."""
+        """Refuse a temperature from the initial scores."""
         super().__post_init__()
         if not self.temperature:
             raise InputError(
                 "temperature is 0, which means the spread of the initial scores, but before "
-                "training the vectors of a sparse head are not sparse; expected with head "
-                f"{self.head}: from 0.001, such as 1"
-            )
-        if self.flops_warmup > 1 and self.flops_warmup % 1:
-            raise InputError(
-                f"flops_warmup is {self.flops_warmup}; expected a share up to 1, or whole steps"
+                f"training the vectors of head {self.head} are not sparse; expected above 0"
             )
 
 
@@ -271,7 +227,7 @@ class Sparse(Regularised):
 
     # settings of the losses of `target: ranking`
     ranked = (
-        "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch", "symmetric",
+        "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch",
         "in_batch_weight", *OF_A_TEACHER,
     )  # fmt: skip
 

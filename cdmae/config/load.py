@@ -2,65 +2,43 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import AfterValidator
+from typing import Any
 
 from cdmae.config import checks, collection, demands, schema, seeds
-from cdmae.config.inheritance import BEFORE, inherited
-from cdmae.config.reading import Place, mapping
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import (
     EMPTY,
-    Mapped,
-    dotted,
     kind_of,
     kinds_of,
     parse,
     pick,
     refusal,
     rules_of,
-    setting,
     settings,
-    tags_of,
+    show,
+    suggestion,
+    unknown,
 )
 
+Section = dict[str, Any]  # the plain values of a section's entries, by name
 # the section with the defaults of another section's entries
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}
 # the defaults of the settings that select an entry's kind
 KINDS = {"encoders": {"objective": "mae"}, "stages": {"head": "dense"}}
-
-
-def _defaults_of(section: str) -> Any:
-    """Return the type of a section's defaults, whose values are checked in the entries.
-
-    The first encoder has no earlier encoder, so the names of earlier encoders are no defaults.
-    """
-    known = [key for kind in kinds_of(schema.SECTIONS[section]) for key in rules_of(kind)]
-    known = [key for key in dict.fromkeys(known) if key not in BEFORE]
-
-    def check(values: dict[str, Any]) -> dict[str, Any]:
-        unknown = [key for key in values if key not in known]
-        if unknown:
-            words = {key: f" is not a setting; {setting(key, known)}" for key in unknown}
-            raise InputError(*(refusal((key,), why) for key, why in words.items()))
-        return values
-
-    return Annotated[dict[str, Any], Mapped, AfterValidator(check)]
+BEFORE = ("after", "snapshot_of")  # the keys of an encoder that name another one
+OF_SNAPSHOT = ("snapshot_of", "take_step")  # the settings that a snapshot does not inherit
 
 
 @settings
 class Written(Config):
     """The settings of config files: a config, and the defaults of its encoders and stages."""
 
-    pretraining: _defaults_of("encoders") = EMPTY
+    pretraining: dict[str, Any] = EMPTY
     """Defaults of every encoder."""
-    training: _defaults_of("stages") = EMPTY
+    training: dict[str, Any] = EMPTY
     """Defaults of every stage; each kind uses only the settings that it has."""
     collection: str = ""
     """The collection of all entries that name none: of pre-training, stages and the tokenizers of
@@ -88,16 +66,11 @@ def load(values: Mapping[str, Any]) -> Config:
 
 def _made(values: Mapping[str, Any]) -> Config:
     """Build a config from plain values."""
-    for section in schema.SECTIONS:
-        for name in mapping(values.get(section)):
-            checks.check_name(name, section)
-    whole = collection.filled(values)
-    entries = inherited(mapping(whole.get("encoders")), mapping(whole.get("pretraining")))
-    if entries:
-        whole["encoders"] = entries
+    whole = {**values, **_sections(values)}
+    collection.fill(whole)
+    whole["encoders"] = _inherited(whole["encoders"], whole["pretraining"])
     for section in DEFAULTS:
-        if mapping(whole.get(section)):
-            whole[section] = _with_defaults(section, whole)
+        whole[section] = _with_defaults(section, whole)
     written = parse(Written, whole)
     parts = {key: getattr(written, key) for key in rules_of(Config)}
     for section in ("starts", *DEFAULTS):
@@ -108,16 +81,73 @@ def _made(values: Mapping[str, Any]) -> Config:
     return replace(config, evaluation=replace(config.evaluation, collections=splits))
 
 
-def _with_defaults(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply a section's defaults to its entries; each gets only the settings that its kind has."""
-    defaults = {**KINDS[section], **mapping(values.get(DEFAULTS[section]))}
-    whole = {}
+def _sections(values: Mapping[str, Any]) -> dict[str, Section]:
+    """Return all sections; one without content is empty. Refuse other values than mappings."""
+    sections = {}
+    for section in (*schema.SECTIONS, *DEFAULTS.values(), "evaluation", "report"):
+        entries = {} if values.get(section) is None else values[section]
+        if not isinstance(entries, Mapping):
+            raise refusal((section,), f" is {show(entries)}; expected a mapping")
+        sections[section] = dict(entries)
+    for section in schema.SECTIONS:
+        for name, entry in sections[section].items():
+            checks.check_name(name, section)
+            if not isinstance(entry, Mapping):
+                raise refusal((section, name), f" is {show(entry)}; expected a mapping")
+    return sections
+
+
+def _inherited(encoders: Section, defaults: Section) -> Section:
+    """Add inherited settings to each encoder: the start of `after`, or all settings of a snapshot.
+
+    Raises `InputError` if the earlier encoder does not exist or needs the encoder itself, and if a
+    snapshot sets more than its step.
+    """
+    before: dict[str, list[str]] = {}
+    for name, entry in encoders.items():
+        before[name] = [entry[key] for key in BEFORE if entry.get(key)]
+        for key in BEFORE:
+            if entry.get(key) and entry[key] not in encoders:
+                words = f" is {show(entry[key])}; {suggestion(str(entry[key]), encoders)}"
+                raise refusal(("encoders", name, key), words)
+    checks.check_cycles("encoders", before)
+
+    def whole(name: str) -> Section:
+        entry = encoders[name]
+        if entry.get("snapshot_of"):
+            inherited = whole(entry["snapshot_of"])
+            known = {**defaults, **inherited}
+            for key in entry:
+                if key not in OF_SNAPSHOT and entry[key] != known.get(key):
+                    words = f" is {show(entry[key])}, but a snapshot inherits it; remove it"
+                    raise refusal(("encoders", name, key), words)
+            return {**inherited, **entry}
+        if entry.get("after"):
+            start = whole(entry["after"]).get("start")
+            return {"start": start, **entry} if start else entry
+        return entry
+
+    return {name: whole(name) for name in encoders}
+
+
+def _with_defaults(section: str, values: Mapping[str, Section]) -> Section:
+    """Apply a section's defaults to its entries; each gets only the settings that its kind has.
+
+    The first encoder has no earlier encoder, so the names of earlier encoders are no defaults.
+    """
+    union = schema.SECTIONS[section]
+    kinds = kinds_of(union)
+    known = {key for kind in kinds for key in rules_of(kind)} - {*BEFORE}
+    own = DEFAULTS[section]
+    wrong = [key for key in values[own] if key not in known]
+    if wrong:
+        raise InputError(*(refusal((own, key), unknown(key, kinds)) for key in wrong))
+    defaults = {**KINDS[section], **values[own]}
+    entries = {}
     for name, entry in values[section].items():
-        own = mapping({} if entry is None else entry)
-        kind = kind_of(schema.SECTIONS[section], {**defaults, **own})
-        known = pick(defaults, rules_of(kind) if kind else tags_of(schema.SECTIONS[section]))
-        whole[name] = {**known, **own} if isinstance(entry, Mapping) else entry
-    return whole
+        kind = kind_of(union, {**defaults, **entry})
+        entries[name] = {**pick(defaults, rules_of(kind) if kind else KINDS[section]), **entry}
+    return entries
 
 
 def _settled(entry: Any, seed: int) -> Any:
@@ -131,29 +161,22 @@ def _settled(entry: Any, seed: int) -> Any:
     return replace(entry, **changes)
 
 
-# --- file and line of a mistake -------------------------------------------------------------------
-
-
 def _placed(mistake: InputError, values: Mapping[str, Any]) -> str:
     """Prefix file and line, of a key or of the nearest key above it, to a mistake.
 
     If an entry inherited the wrong value, the mistake is in the defaults of its section.
     """
     words = str(mistake)
+    places = getattr(values, "places", {})
     # the items of a list have the list's line
     keys = tuple(key for key in mistake.keys if isinstance(key, str))
     section, name, key = (*keys, "", "", "")[:3]
     defaults = DEFAULTS.get(section, "")
-    own = mapping(mapping(values.get(section)).get(name))
-    inherited_value = key in mapping(values.get(defaults)) and key not in own
-    if inherited_value and words.startswith(dotted(mistake.keys)):
+    if key in (values.get(defaults) or {}) and key not in values[section][name]:
         words = words.replace(f"{section}.{name}", defaults, 1)
         keys = (defaults, *keys[2:])
-    lines: Mapping[Any, Place | None] = getattr(values, "lines", {})
     paths = [keys[:length] for length in range(len(keys), 0, -1)]
-    place = next((lines[path] for path in paths if path in lines), None)
+    place = next((places[path] for path in paths if path in places), None)
     if place is None:
         return words
-    file, line = place
-    near = os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file
-    return f"{near}, line {line}: {words}"
+    return f"{place}: {words}"

@@ -36,7 +36,6 @@ LM_HEADS = ("cls.predictions.", "generator_predictions.", "lm_head.", "vocab_tra
 BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
 # the model_type of an encoder and a decoder, each with its own config in config.json
 COMPOSED = "encoder-decoder"
-WILDCARD = re.compile(r"[{}]|<[a-z][a-z0-9_]*>")  # in a path: the wildcards that Snakemake replaces
 
 
 def check(model: str, keys: Keys, files: tuple[str, ...] = ("config.json",)) -> None:
@@ -46,8 +45,6 @@ def check(model: str, keys: Keys, files: tuple[str, ...] = ("config.json",)) -> 
     """
     path = Path(model)
     if path.is_dir():
-        for file in (path, *path.iterdir()):
-            check_plain(file, keys)
         if not any((path / name).is_file() for name in files):
             words = f", a folder without {' or '.join(files)}; expected a model's folder"
             raise refusal(keys, f" is {show(model)}{words}, or a name at the hub")
@@ -67,7 +64,7 @@ def has_lm_head(model: str) -> bool:
         with (folder / "model.safetensors").open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             names = json.loads(file.read(length))
-    except (OSError, ValueError, MemoryError, OverflowError, struct.error):
+    except (OSError, ValueError, OverflowError, struct.error):
         pass  # the job that reads the model reports a damaged file
     return names is None or any(name.startswith(LM_HEADS) for name in names)
 
@@ -78,9 +75,7 @@ def is_sparse_encoder(model: str) -> bool:
 
 
 def is_multi_encoder(model: str) -> bool:
-    """Return whether a model has a vector per word-piece; True for names at the hub."""
-    if not Path(model).is_dir():
-        return True
+    """Return whether a folder is a model with a vector per word-piece."""
     described = _described(model, "config_sentence_transformers.json")
     stanford = STANFORD in (_described(model).get("architectures") or ())
     return described.get("model_type") in MULTI or stanford
@@ -116,13 +111,3 @@ def _described(model: str, name: str = "config.json") -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return described if isinstance(described, dict) else {}
-
-
-def check_plain(file: Path | str, keys: Keys) -> None:
-    """Refuse a file name with a wildcard, such as `{shard}`.
-
-    keys: the keys of the config that contain the file's path.
-    """
-    if part := WILDCARD.search(str(file)):
-        words = f": the path {file} has {part[0]}, which Snakemake would replace; rename the file"
-        raise refusal(keys, words)

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from cdmae import collections
 from cdmae.config import schema
 from cdmae.config.load import Written
-from cdmae.fields import LARGEST, kinds_of, rules_of, show, tags_of
+from cdmae.fields import LARGEST, kinds_of, rules_of, show, tags
 
 PLAIN = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 LIMITS = {"gt": "above {}", "ge": "from {}", "lt": "below {}", "le": "to {}"}
@@ -42,31 +42,28 @@ def _section(union: Any) -> dict[str, Any]:
     the names of the kinds if only some have it. `tags`: for each setting that selects a class, the
     meanings of its values.
     """
-    tags: dict[str, dict[str, str]] = {tag: {} for tag in tags_of(union)}
+    kinds = [kind for kind in kinds_of(union) if union is not Written or kind is Written]
+    selecting: dict[str, dict[str, str]] = {}
     having: dict[str, list[str]] = {}  # the kinds with a setting
     first: dict[str, FieldInfo] = {}
-    kinds = [rules_of(kind) for kind in kinds_of(union)]
-    for rules in kinds:
-        selecting = [tag for tag in tags if tag in rules]
-        for tag in selecting:
-            tags[tag].setdefault(rules[tag].default, _meaning(rules[tag]))
-        for key, rule in rules.items():
-            if rule.description and key not in tags:
+    for kind in kinds:
+        for key, rule in rules_of(kind).items():
+            if key in tags(kind):
+                selecting.setdefault(key, {}).setdefault(rule.default, _meaning(rule))
+            elif rule.description:
                 first.setdefault(key, rule)
-                kind = " ".join(rules[tag].default for tag in selecting)
-                having.setdefault(key, []).append(kind)
+                having.setdefault(key, []).append(" ".join(tags(kind).values()))
     common = {key for key in having if len(having[key]) == len(kinds)}
     # kinds with no setting of their own, such as an encoder that is not pre-trained
-    least = sum(not (having.keys() & rules.keys()) - common for rules in kinds)
+    least = sum(not (having.keys() & rules_of(kind).keys()) - common for kind in kinds)
     rows = {}
     for key, rule in first.items():
-        some = len(having[key]) < len(kinds) - least
-        only = f"{', '.join(having[key])}: " if some else ""
+        only = f"{', '.join(having[key])}: " if len(having[key]) < len(kinds) - least else ""
         default = "required"
         if not rule.is_required():
             default = show(rule.get_default(call_default_factory=True))
         rows[key] = [default, expected(rule.annotation, rule.metadata), only + _meaning(rule)]
-    return {"rules": rows, "tags": tags}
+    return {"rules": rows, "tags": selecting}
 
 
 def _meaning(rule: FieldInfo) -> str:

@@ -10,7 +10,6 @@ to each other by name: these names are the edges of the workflow's graph, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -19,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from cdmae import collections
 from cdmae.config import seeds as replicas
-from cdmae.config.checks import fits_in_paths, read_measure
+from cdmae.config.checks import SPLIT, read_measure
 from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
 from cdmae.config.objectives import AnyEncoder
@@ -29,11 +28,11 @@ from cdmae.errors import InputError
 from cdmae.fields import (
     EMPTY,
     HomePath,
-    Mapped,
     Natural,
     Of,
     Whole,
     asdict,
+    moved,
     parse,
     refusal,
     settings,
@@ -62,29 +61,19 @@ class Collection:
         return {"source": self.source, **asdict(self.settings)}
 
     def ask(self, name: str, question: str) -> Any:
-        """Call a method of the source, such as ``judged``, ``depends`` or ``check``.
-
-        Errors name the collection. An error in a file of the source has no config keys.
-        """
+        """Call a method of the source, such as ``judged``, ``depends`` or ``check``."""
         try:
             return getattr(self.settings, question)()
         except InputError as error:
-            words = str(error)
-            keys = (
-                ()
-                if re.search(r", (line|row) \d", words)
-                else ("collections", name, words.partition(" ")[0])
-            )
-            raise InputError(f"collections.{name}: {words}", keys=keys) from None
+            raise moved(error, ("collections", name)) from None
 
     def unfit(self, name: str, split: str) -> str:
         """Return the reason why a split is unusable, for messages; empty if it has judgments."""
         judged = self.ask(name, "judged")
         if split not in judged:
             return f"; {suggestion(split, judged)} (splits of collections.{name})"
-        if not fits_in_paths(split):
-            what = f"splits of collections.{name} with up to 64 letters, digits, ., - and _"
-            return f", which cannot be part of a path; expected {what}"
+        if not SPLIT.fullmatch(split):
+            return "; expected the name of a split with up to 64 letters, digits, ., - and _"
         names = ", ".join(known for known in judged if judged[known]) or "none"
         return "" if judged[split] else f", which has no judgments; expected {names}"
 
@@ -110,7 +99,7 @@ Length = Annotated[Whole, Ge(16)]
 class Evaluation:
     """The collections and measures of every system."""
 
-    collections: Annotated[dict[str, tuple[str, ...]], Mapped, Of("collections")] = EMPTY
+    collections: Annotated[dict[str, tuple[str, ...]], Of("collections")] = EMPTY
     """The splits of each collection that are evaluated, as in {pydocs: [dev, test]}; an empty list:
     the collection is only searched, by `./run search`.
     """
@@ -118,11 +107,11 @@ class Evaluation:
     """Measures of ir_measures, in its notation, such as R(rel=2)@50 or Judged@10; means over the
     queries are reported [4.1].
     """
-    relevant: Annotated[dict[str, Annotated[dict[str, Grade], Mapped]], Mapped] = EMPTY
+    relevant: dict[str, dict[str, Grade]] = EMPTY
     """The lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; otherwise 1. Measures with
     a binary relevance are then named like RR(rel=2)@10; nDCG uses all grades [TREC DL: 2].
     """
-    lengths: Annotated[dict[str, Length], Mapped] = EMPTY
+    lengths: dict[str, Length] = EMPTY
     """The length at which queries, passages and pairs of a collection are cut when it is searched,
     as in {nq: 512}; otherwise the length of the stage or the system (word-pieces) [RetroMAE: BEIR
     at 512].
@@ -139,17 +128,13 @@ class Evaluation:
     def measured(self, collection: str, split: str) -> list[str]:
         """List the measures of a split, with its lowest relevant grade."""
         grade = self.relevant.get(collection, {}).get(split, 1)
-        parsed = {name: read_measure(name) for name in self.measures if grade > 1}
-        plain = [
-            name
-            for name, measure in parsed.items()
-            if "rel" in measure.SUPPORTED_PARAMS.keys() - measure.params
-        ]
-        return list(
-            dict.fromkeys(
-                str(parsed[name](rel=grade)) if name in plain else name for name in self.measures
-            )
-        )
+        names = []
+        for name in self.measures:
+            measure = read_measure(name) if grade > 1 else None
+            if measure and "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
+                name = str(measure(rel=grade))
+            names.append(name)
+        return list(dict.fromkeys(names))
 
 
 # an identifier of the hub's list of licences, such as mit, cc-by-4.0 or other
@@ -167,13 +152,13 @@ class Report:
     """Heading of the report."""
     example: str = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
     """Text whose words are shaded by importance [figure 3]."""
-    compare: Annotated[dict[str, tuple[str, ...]], Mapped] = EMPTY
+    compare: dict[str, tuple[str, ...]] = EMPTY
     """The systems that each system is compared with in addition to evaluation.baseline, in the
     order of the report, as in {mae-stage1: [bm25]}; the key "*" is for all other systems. Without
     `compare` and baseline, every system is compared with the first BM25 system, or else the first
     system. A system that an overlay removes (`NAME: null` in systems) is removed here, too.
     """
-    methods: Annotated[dict[str, str], Mapped] = EMPTY
+    methods: dict[str, str] = EMPTY
     """The systems that implement methods in table 1, as in {PAIR: pair}. Methods of pre-training
     are found by their encoder's objective. Other names add rows [table 1].
     """
@@ -192,32 +177,17 @@ class Report:
     """
 
     def check(self, systems: Iterable[str], stages: Iterable[str]) -> None:
-        """Refuse unknown names, and a system that is compared with itself or twice with another."""
-        for stage in self.curve:
-            if stage not in stages:
-                words = f" has {show(stage)}, which is not a stage; {suggestion(stage, stages)}"
-                raise refusal(("report", "curve"), words)
-        known = list(systems)
-        for method, system in self.methods.items():
-            if system not in known:
-                words = f" is {show(system)}, which is not a system; {suggestion(system, known)}"
-                raise refusal(("report", "methods", method), words)
-        pairs: set[frozenset[str]] = set()
+        """Refuse names of systems and stages that do not exist."""
+        named = [(("curve",), stage, stages) for stage in self.curve]
+        named += [(("methods", method), name, systems) for method, name in self.methods.items()]
         for system, baselines in self.compare.items():
-            keys = ("report", "compare", system)
-            if system not in (EVERY, *known):
-                raise refusal(keys, f": no such system; {suggestion(system, known)}")
-            for baseline in baselines:
-                if baseline == system:
-                    raise refusal(keys, f" has {show(baseline)}, the system itself; remove it")
-                if baseline not in known:
-                    words = f" has {show(baseline)}, which is not a system; "
-                    raise refusal(keys, words + suggestion(baseline, known))
-                pair = frozenset([system, baseline])
-                if pair in pairs:
-                    words = f" has {show(baseline)}, but the two are already compared; remove it"
-                    raise refusal(keys, words)
-                pairs.add(pair)
+            named += [(("compare", system), name, systems) for name in baselines]
+            if system != EVERY:
+                named.append((("compare", system), system, systems))
+        for keys, name, known in named:
+            if name not in known:
+                words = f" has {show(name)}, which does not exist; {suggestion(name, known)}"
+                raise refusal(("report", *keys), words)
 
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
@@ -245,16 +215,14 @@ class Config:
     as [42, 43, 44]; the data do not depend on it. Entries with a `seed` of their own run only with
     that [A].
     """
-    collections: Annotated[
-        dict[str, Annotated[Collection, BeforeValidator(_collection)]], Mapped
-    ] = EMPTY
-    starts: Annotated[dict[str, Start], Mapped] = EMPTY
-    importance: Annotated[dict[str, Importance], Mapped] = EMPTY
-    encoders: Annotated[dict[str, AnyEncoder], Mapped] = EMPTY
-    stages: Annotated[dict[str, AnyStage], Mapped] = EMPTY
-    systems: Annotated[dict[str, AnySystem], Mapped] = EMPTY
-    evaluation: Annotated[Evaluation, Mapped] = Field(default_factory=Evaluation)
-    report: Annotated[Report, Mapped] = Field(default_factory=Report)
+    collections: dict[str, Annotated[Collection, BeforeValidator(_collection)]] = EMPTY
+    starts: dict[str, Start] = EMPTY
+    importance: dict[str, Importance] = EMPTY
+    encoders: dict[str, AnyEncoder] = EMPTY
+    stages: dict[str, AnyStage] = EMPTY
+    systems: dict[str, AnySystem] = EMPTY
+    evaluation: Evaluation = Field(default_factory=Evaluation)
+    report: Report = Field(default_factory=Report)
 
     def values(self) -> dict[str, Any]:
         """Return plain values for `cdmae.config.load`, with all defaults, without seed replicas."""

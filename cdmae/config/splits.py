@@ -58,7 +58,7 @@ def roles(config: Config) -> Roles | None:
     tuned = {
         system.tuned_on[1]
         for system in config.systems.values()
-        if system.weighs and system.tuned_on[:1] == (collection,)
+        if system.kind == "fusion" and system.tuned_on[:1] == (collection,)
     }
     deciding = min(own, key=lambda split: _last_to_decide(split, tuned))
     rest = [split for split in own if split != deciding and split not in tuned]

@@ -34,7 +34,6 @@ class Reranker(Stage):
 
     def __post_init__(self) -> None:
         """Refuse a group that the factor does not divide."""
-        super().__post_init__()
         if self.group % self.forward_factor or self.group // self.forward_factor < 2:
             raise InputError(
                 f"group is {self.group} and forward_factor is {self.forward_factor}; expected a "

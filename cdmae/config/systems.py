@@ -105,7 +105,7 @@ def learns(config: Config, name: str) -> bool:
 
 def sparse(config: Config) -> list[str]:
     """List the systems that certainly have sparse vectors, in the order of the config."""
-    return [name for name, system in config.systems.items() if system.is_sparse(config)]
+    return [name for name, system in config.systems.items() if system.vectors(config) == "sparse"]
 
 
 def searched(config: Config) -> list[str]:
@@ -170,15 +170,13 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
 def keeps_vectors(config: Config, name: str) -> bool:
     """Return whether a retriever's vectors are kept on disk after its search.
 
-    A replica keeps no vectors if only its own evaluation searches them. That search then encodes
-    the passages itself, which saves a job per collection.
+    An engine other than exact searches files. A replica keeps no vectors if only its own evaluation
+    searches them. That search then encodes the passages itself, which saves a job per collection.
     """
-    if not config.evaluation.keep_vectors:
-        return False
-    system = config.systems[name]
-    is_first = name == seeds.base(name)
+    if getattr(config.systems[name], "engine", "exact") != "exact":
+        return True
     is_mined = any(source == name for source, *_ in mined(config))
-    return is_first or is_mined or getattr(system, "engine", "exact") != "exact"
+    return config.evaluation.keep_vectors and (name == seeds.base(name) or is_mined)
 
 
 def only_searched(config: Config) -> list[str]:

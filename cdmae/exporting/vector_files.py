@@ -29,12 +29,12 @@ from scipy import sparse
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.errors import InputError
 from cdmae.log import Progress
-from cdmae.retrieval.dual import DualVectors
 from cdmae.retrieval.impacts import rounded
-from cdmae.retrieval.multivectors import MultiVectors
+from cdmae.retrieval.kinds.dual import DualVectors
+from cdmae.retrieval.kinds.multi import MultiVectors
 
 if TYPE_CHECKING:
-    from cdmae.retrieval.vectors import Shard, Vectors
+    from cdmae.retrieval.shards import Shard, Vectors
 
 TABLE = "passages.parquet"
 INDEX = "passages.faiss"

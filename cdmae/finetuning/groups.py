@@ -13,7 +13,7 @@ passages, `N` group size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from cdmae.collections.store import read_qrels, read_queries, stream_passages
 from cdmae.errors import InputError
+from cdmae.fields import pick
 from cdmae.finetuning.labels import Labels
 from cdmae.finetuning.selection import Selection
 from cdmae.log import say
@@ -32,6 +33,30 @@ from cdmae.training.setup import seed_of
 
 LISTS = ("positives", "barred", "mined")  # of `Examples`
 ATTEMPTS = 64  # random draws before the collection is considered too small for the group
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The settings of a stage that decide which passages are drawn.
+
+    split: of the queries. depth: the number of top ranks from which negatives are taken. group: the
+    group size N. train_queries: the number of queries to use, or 0 for all. whole_pool: whether a
+    teacher must score passages that are not drawn.
+    """
+
+    split: str
+    depth: int
+    group: int
+    random_negatives: int
+    seed: int
+    train_queries: int = 0
+    margin: float = 0.0
+    whole_pool: bool = False
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> Drawing:
+        """Take the settings by `Stage.drawn`, with the seed of the training."""
+        return cls(**pick(settings, [field.name for field in fields(cls)]))
 
 
 @dataclass(frozen=True)
@@ -76,12 +101,9 @@ class Examples:
     barred: Ragged  # E rows, passages that are never negatives: see `Selection.barred`
     mined: Ragged  # E rows, best first
     texts: np.ndarray  # int64 [P], equal for passages with the same text
-    group: int  # N
-    random_negatives: int
-    seed: int
+    drawing: Drawing
     topics: np.ndarray | None = None  # int64 [E]; None: batches are random
     balance: Balance | None = None  # None: all negatives of a pool are equally likely
-    whole_pool: bool = False  # whether a teacher must score passages that are not drawn
 
     def __len__(self) -> int:
         """Return the number of examples E."""
@@ -95,35 +117,19 @@ class Examples:
         return {"queries": self.queries, "texts": self.texts, **values, **starts}
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, np.ndarray], **settings: Any) -> Examples:
-        """Return the examples with the arrays of others; settings: the other fields."""
+    def of_arrays(cls, arrays: dict[str, np.ndarray], drawing: Drawing) -> Examples:
+        """Return the examples with the arrays of others."""
         lists = {name: Ragged(arrays[f"{name}_values"], arrays[f"{name}_starts"]) for name in LISTS}
-        return cls(queries=arrays["queries"], texts=arrays["texts"], **lists, **settings)
-
-    def check(self) -> None:
-        """Raise `InputError` if a query has too few negatives for a group.
-
-        Otherwise only the step that draws the query would find out.
-        """
-        passages = len(self.texts)
-        copies = np.bincount(self.texts)  # the passages of each text
-        most_barred = int(self.barred.lengths.max(initial=0) * copies.max(initial=0))
-        if passages - most_barred >= self.group - 1:
-            return  # a large collection: no query needs to be counted
-        for example in range(len(self)):
-            barred = np.unique(self.texts[self.barred[example]])
-            most = passages - int(copies[barred].sum())
-            if most < self.group - 1:
-                raise self._too_small(example, most)
+        return cls(queries=arrays["queries"], texts=arrays["texts"], **lists, drawing=drawing)
 
     def pool(self, example: int) -> np.ndarray:
         """Return an example's mined negatives, then random ones: int32, at least N - 1 in all."""
         mined = self.mined[example]
-        number = max(self.random_negatives, self.group - 1 - len(mined))
+        number = max(self.drawing.random_negatives, self.drawing.group - 1 - len(mined))
         if not number:
             return mined
         query = int(self.queries[example])
-        generator = np.random.default_rng(seed_of(self.seed, "random negatives", query))
+        generator = np.random.default_rng(seed_of(self.drawing.seed, "random negatives", query))
         return np.concatenate([mined, self._random(example, mined, number, generator)])
 
     def draw(self, examples: np.ndarray, epoch: int) -> np.ndarray:
@@ -132,16 +138,16 @@ class Examples:
         If a query has several positives, each epoch uses the next one. Negatives are drawn from the
         pool without replacement, with the probabilities of the balance, if any.
         """
-        groups = np.empty((len(examples), self.group), dtype=np.int32)
+        groups = np.empty((len(examples), self.drawing.group), dtype=np.int32)
         for row, example in enumerate(examples):
             positives = self.positives[example]
             groups[row, 0] = positives[epoch % len(positives)]
             query = int(self.queries[example])
-            generator = np.random.default_rng(seed_of(self.seed, "group", epoch, query))
+            generator = np.random.default_rng(seed_of(self.drawing.seed, "group", epoch, query))
             pool = self.pool(example)
             chances = self.balance and self.balance.chances(query, int(groups[row, 0]), pool)
             groups[row, 1:] = generator.choice(
-                pool, self.group - 1, replace=False, p=chances, shuffle=False
+                pool, self.drawing.group - 1, replace=False, p=chances, shuffle=False
             )
         return groups
 
@@ -152,7 +158,7 @@ class Examples:
         """
         row = np.array([example])
         drawn = [self.draw(row, epoch)[0] for epoch in range(epochs)]
-        if self.whole_pool:
+        if self.drawing.whole_pool:
             drawn.append(self.pool(example))
         return np.unique(np.concatenate(drawn))
 
@@ -162,7 +168,7 @@ class Examples:
         With topics, the examples are sorted by topic, divided into batches, and the batches are
         shuffled. A batch has a second topic if one ends in it.
         """
-        generator = np.random.default_rng(seed_of(self.seed, "order", epoch))
+        generator = np.random.default_rng(seed_of(self.drawing.seed, "order", epoch))
         order = generator.permutation(len(self))
         if self.topics is None:
             return order
@@ -227,43 +233,32 @@ class Examples:
             if len(drawn) >= number:
                 break
         most = len(drawn) + len(mined)
-        if most < self.group - 1:
-            raise self._too_small(example, most)
+        if most < self.drawing.group - 1:
+            raise InputError(
+                f"query {self.queries[example]} can have only {most} negatives in a collection of "
+                f"{len(self.texts)} passages; group is {self.drawing.group}; allowed: at most "
+                f"{most + 1}"
+            )
         return drawn[:number]
-
-    def _too_small(self, example: int, most: int) -> InputError:
-        """Return the error for a query with at most `most` negatives."""
-        return InputError(
-            f"query {self.queries[example]} can have only {most} negatives in a collection of "
-            f"{len(self.texts)} passages; group is {self.group}; allowed: at most {most + 1}"
-        )
 
 
 def read(
     collection: Path | str,
     negatives: Path | str,
-    *,
-    split: str,
-    depth: int,
-    group: int,
-    random_negatives: int,
-    seed: int,
-    train_queries: int = 0,
-    margin: float = 0.0,
-    whole_pool: bool = False,
+    drawing: Drawing,
     ranking: Path | str | None = None,
     labels: Labels | None = None,
 ) -> tuple[Examples, dict[str, int]]:
     """Read a split's training examples from a run over its queries, and log dropped queries.
 
-    depth: the number of top ranks from which negatives are taken. train_queries: the number of
-    queries to use, or 0 for all. whole_pool: see `Examples.drawn`. ranking: the run of a
-    teacher that is no reranker; groups then contain only passages that this run ranks, because it
-    scores no others. labels: of the queries of a split without judgments. The second result is
-    `Selection.counts`. Raises `InputError` if the files do not match, or if no example remains.
+    ranking: the run of a teacher that is no reranker; groups then contain only passages that this
+    run ranks, because it scores no others. labels: of the queries of a split without judgments. The
+    second result is `Selection.counts`. Raises `InputError` if the files do not match, or if no
+    example remains.
     """
     if labels:
         ranking = labels.teacher  # which scores no passages beyond the mined ones
+    split = drawing.split
     texts = text_ids(collection)
     ids = read_queries(collection, split)["query_id"]
     runs = {path: read_run(path) for path in (negatives, ranking) if path}
@@ -279,25 +274,13 @@ def read(
                 f"{path} names passage {largest}, but {collection} has {len(texts)} passages; "
                 "delete it and run again"
             )
-    if labels:
-        qrels = labels.qrels(runs[negatives], depth)
-    else:
-        qrels = read_qrels(collection, split)
-    selection = select(
-        runs[negatives],
-        qrels,
-        texts,
-        depth=depth,
-        group=group,
-        random_negatives=random_negatives,
-        margin=margin,
-        ranking=runs.get(ranking),
-    )
-    if train_queries:
-        selection.limit_to_queries(ids, train_queries)
-    examples = examples_of(selection, group=group, random_negatives=random_negatives, seed=seed)
-    examples = replace(examples, whole_pool=whole_pool)
-    dropped = _dropped(selection, ids, group)
+    mined = runs[negatives]
+    qrels = labels.qrels(mined, drawing.depth) if labels else read_qrels(collection, split)
+    selection = select(mined, qrels, texts, drawing, runs.get(ranking))
+    if drawing.train_queries:
+        selection.limit_to_queries(ids, drawing.train_queries)
+    examples = examples_of(selection, drawing)
+    dropped = _dropped(selection, ids)
     say(
         f"{len(examples):,} training queries of split {split}"
         + (f" ({dropped})" if dropped else "")
@@ -315,28 +298,25 @@ def select(
     run: Run,
     qrels: pd.DataFrame,
     texts: np.ndarray,
-    *,
-    depth: int,
-    group: int,
-    random_negatives: int,
-    margin: float = 0.0,
+    drawing: Drawing,
     ranking: Run | None = None,
 ) -> Selection:
     """Select each query's positives and negatives.
 
     qrels: judgments as in `Selection.mined`. texts: the result of `text_ids`.
     """
-    selection = Selection.mined(run, qrels, texts, depth)
-    if margin:
-        selection.limit_by_margin(margin)
+    selection = Selection.mined(run, qrels, texts, drawing.depth)
+    if drawing.margin:
+        selection.limit_by_margin(drawing.margin)
     if ranking is not None:
-        selection.limit_to_ranked(ranking, group - 1)
-    short = selection.negatives.lengths + random_negatives < group - 1
-    selection.removed["with short lists, completed by random passages"] = short
+        selection.limit_to_ranked(ranking, drawing.group - 1)
+    number = selection.negatives.lengths + drawing.random_negatives
+    reason = "with short lists, completed by random passages"
+    selection.removed[reason] = number < drawing.group - 1
     return selection
 
 
-def examples_of(selection: Selection, *, group: int, random_negatives: int, seed: int) -> Examples:
+def examples_of(selection: Selection, drawing: Drawing) -> Examples:
     """Build one training example per query that the selection keeps."""
     rows = np.flatnonzero(selection.kept)
     return Examples(
@@ -345,24 +325,17 @@ def examples_of(selection: Selection, *, group: int, random_negatives: int, seed
         barred=selection.barred.take(rows),
         mined=selection.negatives.take(rows),
         texts=selection.texts,
-        group=group,
-        random_negatives=random_negatives,
-        seed=seed,
+        drawing=drawing,
     )
 
 
-def _dropped(selection: Selection, ids: pd.Series, group: int) -> str:
+def _dropped(selection: Selection, ids: pd.Series) -> str:
     """List the reasons for dropped queries and negatives, with counts and example queries."""
     reasons = []
     for reason, count in selection.counts().items():
-        text = f"{count:,} {reason}"
         query = selection.example(reason)
-        if query is not None:
-            text += f", such as query {ids[query]}"
-            if selection.sizes["mined"][query]:
-                steps = [f"{left[query]} {step}" for step, left in selection.sizes.items()]
-                text += f" (negatives: {', '.join(steps)}, {group - 1} in a group)"
-        reasons.append(text)
+        example = "" if query is None else f", such as query {ids[query]}"
+        reasons.append(f"{count:,} {reason}{example}")
     return "; ".join(reasons)
 
 

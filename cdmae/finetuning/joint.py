@@ -26,7 +26,7 @@ from cdmae.training.ranks import Ranks
 
 if TYPE_CHECKING:
     from cdmae.config.heads import Retriever
-    from cdmae.finetuning.common import Data
+    from cdmae.finetuning.task import Data
     from cdmae.models.checkpoint import Model
 
 COLUMNS = ("teacher_listwise", "teacher_accuracy")  # of the curve
@@ -66,9 +66,8 @@ class JointTeacher:
         Every process computes a share of all lengths. Dropout is drawn for (seed, step, chunk,
         process).
         """
-        mine = np.argsort(pairs.lengths, kind="stable")[group.rank :: group.size]
         budget = stage.chunk * self.model.lengths["max_length"]
-        cuts = [mine[rows] for rows in sequences.chunks(pairs.lengths[mine], budget)]
+        cuts = sequences.chunks(pairs.lengths, budget, group.rank, group.size)
 
         def encode(chunk: int) -> Tensor:
             generator = setup.generator(device, seed, "teacher", step, chunk, group.rank)
@@ -79,15 +78,15 @@ class JointTeacher:
 
         return Cached(encode, [packed.put(rows, device) for rows in cuts], len(pairs))
 
+    @staticmethod
+    def listwise(scores: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return the reranker's own loss and its numbers from its scores [B, N].
 
-def listwise(scores: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the reranker's own loss and its numbers from its scores [B, N].
-
-    teacher_accuracy: the share of groups in which it ranks the positive first.
-    """
-    loss = losses.listwise(scores)
-    numbers = {
-        "teacher_listwise": loss,
-        "teacher_accuracy": (scores.argmax(-1) == 0).float().mean(),
-    }
-    return loss, numbers
+        teacher_accuracy: the share of groups in which it ranks the positive first.
+        """
+        loss = losses.listwise(scores)
+        numbers = {
+            "teacher_listwise": loss,
+            "teacher_accuracy": (scores.argmax(-1) == 0).float().mean(),
+        }
+        return loss, numbers

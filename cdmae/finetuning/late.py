@@ -59,21 +59,6 @@ def scores(queries: Texts, passages: Texts, match: str) -> Tensor:
     return torch.segment_reduce(maxima, "sum", lengths=lengths, axis=0, unsafe=True)
 
 
-def group_scores(queries: Texts, passages: Texts, match: str) -> Tensor:
-    """Return the score of each query with the passages of its own group, [B, N]."""
-    count = len(queries.pieces)
-    size = len(passages.pieces) // count
-    own = [
-        scores(
-            queries.cut(slice(query, query + 1)),
-            passages.cut(slice(query * size, (query + 1) * size)),
-            match,
-        )
-        for query in range(count)
-    ]
-    return torch.cat(own)
-
-
 @dataclass(frozen=True)
 class _Block:
     """A block of passages with nearly equal lengths.

@@ -23,7 +23,6 @@ def contrastive(
     passages: Tensor,
     *,
     in_batch: bool = True,
-    symmetric: bool = False,
     excluded: Tensor | None = None,
 ) -> Tensor:
     """Return L_cont = mean_q -log( exp s(q, d+) / sum_d exp s(q, d) ), equation 10.
@@ -33,20 +32,15 @@ def contrastive(
     With `in_batch`, the sum runs over all B x N passages of the batch, otherwise over the query's
     own N. excluded: bool [B, B x N], the candidates that the sum omits because they are false
     negatives; never the query's own positive. There is no temperature.
-
-    `symmetric` needs `in_batch`: the result is the mean of this loss and of mean_q -log( exp
-    s(q, d+) / sum_q' exp s(q', d+) ).
     """
     if not in_batch:
         return listwise(group_scores(queries, passages))
     groups, size = passages.shape[:2]
     scores = queries @ passages.reshape(groups * size, -1).T  # [B, C]
-    return in_batch_loss(scores, symmetric=symmetric, excluded=excluded)
+    return in_batch_loss(scores, excluded)
 
 
-def in_batch_loss(
-    scores: Tensor, *, symmetric: bool = False, excluded: Tensor | None = None
-) -> Tensor:
+def in_batch_loss(scores: Tensor, excluded: Tensor | None = None) -> Tensor:
     """Return L_cont with in-batch negatives, see `contrastive`.
 
     scores: [B, B x N], each query with the passages of all groups, group by group.
@@ -56,11 +50,7 @@ def in_batch_loss(
     if excluded is not None:
         scores = scores.masked_fill(excluded, float("-inf"))
     positives = torch.arange(groups, device=scores.device) * size
-    loss = cross_entropy(scores, positives)
-    if not symmetric:
-        return loss
-    reverse = scores[:, positives].T  # [B, B], a row for each positive
-    return (loss + cross_entropy(reverse, torch.arange(groups, device=scores.device))) / 2
+    return cross_entropy(scores, positives)
 
 
 def kl(student: Tensor, teacher: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N tex
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,6 +18,10 @@ from cdmae.finetuning.late import Texts
 from cdmae.models import packed, transformer
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged
+
+if TYPE_CHECKING:
+    from cdmae.finetuning.joint import JointTeacher
+    from cdmae.finetuning.regulariser import Sparsity
 
 TAUGHT = {"kl": losses.kl, "margin_mse": losses.margin_mse}  # by the setting `distillation`
 
@@ -43,28 +48,63 @@ class Batch:
         return None if self.sequences.flags is None else multi.scored(self.sequences, network)
 
 
-def objective(
-    vectors: Tensor, batch: Batch, stage: Retriever, words: int = 0
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return a batch's loss and numbers: equation 10, or with a teacher L_kl + alpha L_cont.
+@dataclass(frozen=True)
+class Objective:
+    """The loss of a batch: equation 10, or with a teacher L_kl + alpha L_cont.
 
     With `distillation: margin_mse`, Margin-MSE takes the place of L_kl; with none, the loss is
     equation 10 also with a teacher. With a `passage_weight` w,
     (1 - w) L_cont + w times the passage-centric loss takes the place of L_cont. A second teacher
-    adds in_batch_weight times the squared error of the margins in the whole batch.
+    adds in_batch_weight times the squared error of the margins in the whole batch. A teacher that
+    learns, too, adds its own list-wise loss (`joint`), and a sparse head its regulariser
+    (`sparsity`).
 
     The student's scores are divided by the stage's temperature, the teacher's scores by its
     teacher_temperature.
-    vectors: [n, D], first of the queries, then of the passages. words: for a unified head,
-    the number V of a text's weights, which its dense vector follows.
 
     The losses of the stage's prefixes (Matryoshka) and of both heads of a unified retriever are
     added up; the numbers describe whole vectors. accuracy: the share of groups in which the
     positive scores best. spread: the standard deviation of the passages' vectors relative to their
     size; it is 0 if all vectors are equal.
     """
-    if not isinstance(stage, Unified):
-        return _with_prefixes(vectors, batch, stage)
+
+    stage: Retriever
+    sparsity: Sparsity | None = None
+    joint: JointTeacher | None = None
+
+    def __call__(
+        self, vectors: Tensor | Texts, batch: Batch, step: int = 0, judged: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return a batch's loss and its numbers.
+
+        vectors: [n, D], first of the queries, then of the passages; or of all their word-pieces.
+        judged: the scores [B x N, 1] by the teacher that learns, too.
+        """
+        if judged is not None:
+            batch = replace(batch, teacher=judged.view(batch.queries, -1))
+        if isinstance(vectors, Texts):
+            loss, numbers = late_objective(vectors, batch, self.stage)
+        elif isinstance(self.stage, Unified):
+            loss, numbers = _of_both_heads(vectors, batch, self.stage, self.sparsity.words)
+        else:
+            loss, numbers = _with_prefixes(vectors, batch, self.stage)
+        if judged is not None:
+            own, more = self.joint.listwise(batch.teacher)
+            loss = loss + own
+            numbers |= more
+        if self.sparsity:
+            weights = vectors[:, : self.sparsity.words]
+            queries = weights[: batch.queries]
+            penalty, more = self.sparsity.penalty(queries, weights[batch.queries :], step)
+            loss = loss + penalty
+            numbers |= more
+        return loss, numbers
+
+
+def _of_both_heads(
+    vectors: Tensor, batch: Batch, stage: Unified, words: int
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the sum of the losses of both heads; words: the number V of a text's weights."""
     loss, numbers = _of_vectors(vectors[:, :words], batch, replace(stage, passage_weight=0.0))
     cooled = replace(stage, temperature=stage.dense_temperature)
     of_dense, dense = _with_prefixes(vectors[:, words:], batch, cooled)
@@ -105,7 +145,6 @@ def _of_vectors(
         queries,
         passages,
         in_batch=stage.in_batch,
-        symmetric=stage.symmetric,
         excluded=excluded,
     )
     if stage.passage_weight:
@@ -118,22 +157,19 @@ def _of_vectors(
 
 
 def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of a batch of multi-vector texts and its numbers, see `objective`.
+    """Return the loss of a batch of multi-vector texts and its numbers, see `Objective`.
 
     vectors: the vectors of all word-pieces, first of the queries, then of the passages.
     """
     count = batch.queries
     queries = vectors.cut(slice(0, count))
     passages = vectors.cut(slice(count, len(vectors.pieces)))
-    every = None
+    every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
+    scores = every.view(count, count, -1).diagonal().T
+    contrastive = losses.listwise(scores)
     if stage.in_batch:
-        every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
-        scores = every.view(count, count, -1).diagonal().T
         excluded = _excluded(batch, every.device)
-        contrastive = losses.in_batch_loss(every, symmetric=stage.symmetric, excluded=excluded)
-    else:
-        scores = late.group_scores(queries, passages, stage.match) / stage.temperature
-        contrastive = losses.listwise(scores)
+        contrastive = losses.in_batch_loss(every, excluded=excluded)
     of_pieces = packed.put(passages.pieces.values >= 0, scores.device)  # without rows of [CLS]
     return _total(contrastive, scores, every, passages.vectors[of_pieces], batch, stage)
 
@@ -150,7 +186,7 @@ def _total(
     batch: Batch,
     stage: Retriever,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss and the numbers of `objective`.
+    """Return the loss and the numbers of an `Objective`.
 
     scores: of the groups [B, N]; every: of the whole batch [B, B x N], for a second teacher;
     vectors: all vectors of the passages.

@@ -11,9 +11,7 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +20,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from cdmae.errors import InputError
-from cdmae.finetuning.common import Data, Task
+from cdmae.finetuning.task import Data, FineTuning
 from cdmae.models import packed, sequences
 from cdmae.models.heads import own
 from cdmae.models.ragged import BARE, Ragged, content, starts_of
@@ -35,7 +33,9 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, the golden ratio of 2^64
-COLUMNS = ["step", "loss", "entries", "target_entries", "spread", "skipped", "learning_rate"]
+ALONE = Ranks()
+NUMBERS = ("loss", "entries", "target_entries", "spread")
+COLUMNS = ["step", *NUMBERS, "skipped", "learning_rate"]
 
 
 @dataclass(frozen=True)
@@ -46,49 +46,60 @@ class Batch:
     targets: Ragged
 
 
+@dataclass(frozen=True, kw_only=True)
+class RecallTask(FineTuning):
+    """The training of a retriever with `target: recall`.
+
+    known: hashes of the words of all queries, ascending [W]. shares, rows: see `recalls`.
+    """
+
+    known: np.ndarray
+    shares: sparse.csr_array
+    rows: np.ndarray
+    columns = COLUMNS
+
+    def draw(self, rows: np.ndarray, epoch: int) -> Batch:
+        """Return the distinct positives of the given examples in an epoch."""
+        positives = self.data.examples.positives
+        turn = epoch % positives.lengths[rows]
+        drawn = np.unique(positives.values[positives.starts[rows] + turn])
+        read = sequences.texts(self.model, "passage", self.data.passages, drawn)
+        found = words(read)
+        column = np.searchsorted(self.known, found.values).clip(max=len(self.known) - 1)
+        row = np.repeat(self.rows[drawn], found.lengths)
+        share = np.asarray(self.shares[row, column]).ravel()
+        is_known = self.known[column] == found.values
+        targets = np.where(is_known, share, 0).astype(np.float32)
+        return Batch(read, replace(found, values=targets))
+
+    def learn(self, batch: Batch, step: int, scaler: Scaler = UNSCALED) -> dict[str, Tensor]:
+        """Add the gradient of a batch; see `learn`."""
+        network = self.model.network
+        return learn(
+            network, batch, self.stage, self.group, seed=self.seed, step=step, scaler=scaler
+        )
+
+    def note(self, numbers: dict[str, float], step: int) -> str:
+        """Raise `InputError` if no word of a step's passages has a weight."""
+        if numbers["entries"]:
+            return ""
+        raise InputError(
+            f"training of {self.name} died: the weights of all passages of step {step:,} are 0; "
+            f"lower learning_rate (now {self.stage.learning_rate:g}), or lengthen warmup_steps"
+        )
+
+
 def task(
-    model: Model,
-    data: Data,
-    stage: Sparse,
-    teacher: Path | None,
-    *,
-    name: str,
-    after: bool = False,
-    in_batch_teacher: Path | None = None,
-    seed: int,
-    device: torch.device,
-) -> Task:
+    name: str, model: Model, data: Data, stage: Sparse, seed: int, group: Ranks = ALONE
+) -> RecallTask:
     """Set up the training of a retriever with `target: recall`."""
-    del teacher, after, in_batch_teacher, seed, device
-    positives = data.examples.positives
     asked = words(sequences.texts(model, "query", data.queries, data.examples.queries))
     known, columns = np.unique(asked.values, return_inverse=True)
     contained = sparse.csr_array(
         (np.ones(len(columns)), columns, asked.starts), shape=(len(asked), len(known))
     )
-    shares, rows = recalls(positives, contained)
-
-    def batch(examples: np.ndarray, epoch: int) -> Batch:
-        turn = epoch % positives.lengths[examples]
-        drawn = np.unique(positives.values[positives.starts[examples] + turn])
-        read = sequences.texts(model, "passage", data.passages, drawn)
-        found = words(read)
-        column = np.searchsorted(known, found.values).clip(max=len(known) - 1)
-        row = np.repeat(rows[drawn], found.lengths)
-        share = np.asarray(shares[row, column]).ravel()
-        is_known = known[column] == found.values
-        targets = np.where(is_known, share, 0).astype(np.float32)
-        return Batch(read, replace(found, values=targets))
-
-    def check(numbers: dict[str, float], step: int) -> str:
-        if numbers["entries"]:
-            return ""
-        raise InputError(
-            f"training of {name} died: the weights of all passages of step {step:,} are 0; lower "
-            f"learning_rate (now {stage.learning_rate:g}), or lengthen warmup_steps"
-        )
-
-    return Task(stage, COLUMNS, batch, learn, check)
+    shares, rows = recalls(data.examples.positives, contained)
+    return RecallTask(name, model, data, stage, seed, group, known=known, shares=shares, rows=rows)
 
 
 def words(read: Ragged) -> Ragged:
@@ -138,54 +149,30 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of a batch's scaled loss to the weights; return the step's numbers, 0-d.
 
-    Every process computes a share of the passages. entries: words with a positive score per
-    passage, counted as often as they occur; target_entries: with a positive target.
+    Gradient and numbers are this process's shares of the sums over all processes. entries: words
+    with a positive score per passage, counted as often as they occur; target_entries: with a
+    positive target. spread: the standard deviation of the scores of a chunk relative to their size.
     """
     device = next(network.parameters()).device
-    mine = np.argsort(batch.sequences.lengths, kind="stable")[group.rank :: group.size]
+    passages = len(batch.sequences)
     budget = stage.chunk * stage.passage_length
-    chunks = sequences.chunks(batch.sequences.lengths[mine], budget)
-    sums = [torch.zeros((), dtype=torch.float64, device=device) for _ in range(6)]
-    for number, cut in enumerate(chunks):
+    totals = {name: torch.zeros((), device=device) for name in NUMBERS}
+    cuts = sequences.chunks(batch.sequences.lengths, budget, group.rank, group.size)
+    for number, rows in enumerate(cuts):
         generator = setup.generator(device, seed, "dropout", step, number, group.rank)
-        rows = mine[cut]
         pack = packed.pack(batch.sequences.take(rows), device)
         with setup.autocast(stage.precision, device):
             found, _ = own.scores(network, pack, generator=generator)
         wanted = torch.from_numpy(batch.targets.take(rows).values).to(found)
         loss = (found - wanted).square().sum() / len(batch.targets.values)
         scaler.scale(loss).backward()
-        found = found.detach().double()
-        parts = (
-            loss.detach(), (found > 0).sum(), (wanted > 0).sum(), found.sum(),
-            found.square().sum(), found.new_tensor(len(found)),
-        )  # fmt: skip
-        for total, part in zip(sums, parts, strict=True):
-            total += part
-    group.add_up([*_gradients(network), *sums])
-    return _numbers(sums, len(batch.sequences))
-
-
-def _gradients(network: nn.Module) -> list[Tensor]:
-    """Return the gradients of all weights; a process without passages contributes zeros."""
+        found = found.detach()
+        size = found.square().mean().sqrt().clamp_min(torch.finfo(found.dtype).tiny)
+        totals["loss"] += loss.detach()
+        totals["entries"] += (found > 0).sum() / passages
+        totals["target_entries"] += (wanted > 0).sum() / passages
+        totals["spread"] += found.std(correction=0) / size * (len(rows) / passages)
     for weight in network.parameters():
-        if weight.grad is None:
+        if weight.grad is None:  # of a process without passages
             weight.grad = torch.zeros_like(weight)
-    return [weight.grad for weight in network.parameters()]
-
-
-def _numbers(sums: Sequence[Tensor], passages: int) -> dict[str, Tensor]:
-    """Return the numbers of a step from sums over all processes.
-
-    spread: the standard deviation of the scores relative to their size.
-    """
-    loss, positive, wanted, total, squares, count = sums
-    mean = total / count
-    deviation = (squares / count - mean.square()).clamp_min(0).sqrt()
-    size = (squares / count).sqrt().clamp_min(torch.finfo(torch.float64).tiny)
-    return {
-        "loss": loss,
-        "entries": positive / passages,
-        "target_entries": wanted / passages,
-        "spread": deviation / size,
-    }
+    return totals

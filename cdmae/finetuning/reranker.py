@@ -22,52 +22,93 @@ from torch import Tensor, nn
 
 from cdmae.config.stages import Reranker
 from cdmae.finetuning import losses
-from cdmae.finetuning.common import Data, Task, trainer
+from cdmae.finetuning.task import Data, FineTuning, Inputs
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import architectures, sequences, transformer
 from cdmae.models.packed import Packed, pack, put
 from cdmae.models.ragged import Ragged
-from cdmae.training import setup
+from cdmae.training import loop, ranks, setup
+from cdmae.training import state as states
 from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
+ALONE = Ranks()
+
+
+def train(
+    *,
+    name: str,
+    settings: Reranker,
+    files: Inputs,
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the reranker `name` and write it to `output`.
+
+    A killed training resumes from the state folder; on the CPU its results are bit-identical.
+    """
+    device = setup.set_up(threads)
+    model = files.model(settings, seed)
+    with ranks.joined(device) as group, states.opened(state, name, group) as saved:
+        group.check_batch("queries", settings.queries)
+        shared = saved.shared
+        data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
+        training = task(name, model, data, settings, files, seed, group)
+        training.network.to(device)
+        seconds, notes = loop.train(training, saved)
+        if group.first:
+            with saved.finish(output) as folder:
+                training.write(folder, files.encoder, seconds, notes)
+
+
+@dataclass(frozen=True)
+class RerankerTask(FineTuning):
+    """The training of a reranker, which learns from judgments and, if given, a teacher."""
+
+    teacher: Teacher | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns of the curve."""
+        taught = ["kl"] if self.teacher else []
+        rest = ["accuracy", "spread", "skipped", "learning_rate"]
+        return ["step", "loss", "listwise", *taught, *rest]
+
+    def draw(self, rows: np.ndarray, epoch: int) -> Batch:
+        """Return the batch of the given examples in an epoch."""
+        return batch(self.data, rows, epoch, self.model, self.teacher)
+
+    def learn(self, batch: Batch, step: int, scaler: Scaler = UNSCALED) -> dict[str, Tensor]:
+        """Add the gradient of a batch; see `learn`."""
+        network = self.model.network
+        return learn(
+            network, batch, self.stage, self.group, seed=self.seed, step=step, scaler=scaler
+        )
+
 
 def task(
+    name: str,
     model: Model,
     data: Data,
     stage: Reranker,
-    teacher: Path | None,
-    *,
-    name: str,
-    after: bool = False,
-    in_batch_teacher: Path | None = None,
-    joint_teacher: Path | None = None,
+    inputs: Inputs,
     seed: int,
-    device: torch.device,
-) -> Task:
-    """Set up the training of a reranker, which learns from judgments and, if given, a teacher."""
-    del after, in_batch_teacher, joint_teacher, seed, device
-    taught = Teacher.read(teacher, data.shared) if teacher else None
+    group: Ranks = ALONE,
+) -> RerankerTask:
+    """Set up the training of a reranker.
+
+    Raises `InputError` for a teacher from which it would learn nothing.
+    """
+    taught = Teacher.read(inputs.scores, data.shared) if inputs.scores else None
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
-        taught.check_worth(data.examples, stage.alpha, name, stage.teacher_temperature)
-    columns = [
-        "step",
-        "loss",
-        "listwise",
-        *(["kl"] if taught else []),
-        "accuracy",
-        "spread",
-        "skipped",
-        "learning_rate",
-    ]
-    return Task(stage, columns, lambda rows, epoch: batch(data, rows, epoch, model, taught), learn)
-
-
-train = trainer(task)
+        taught.check_worth(data.examples, stage, name)
+    return RerankerTask(name, model, data, stage, seed, group, teacher=taught)
 
 
 @dataclass(frozen=True)
@@ -118,8 +159,9 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of a batch's scaled loss to the weights; return the step's numbers, 0-d.
 
-    Every process receives the whole gradient. The loss is the mean over the B queries, regardless
-    of chunks and processes. Dropout is drawn for (seed, step, chunk, process).
+    Gradient and numbers are this process's shares of the sums over all processes. The loss is the
+    mean over the B queries, regardless of chunks and processes. Dropout is drawn for (seed, step,
+    chunk, process).
     """
     device = next(network.parameters()).device
     pairs = batch.pairs
@@ -144,7 +186,6 @@ def learn(
         scaler.scale(loss * share).backward()
         for name, value in numbers.items():
             totals[name] = totals.get(name, 0) + value * share
-    group.add_up([*(weight.grad for weight in network.parameters()), *totals.values()])
     return totals
 
 

@@ -16,8 +16,7 @@ Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N seq
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,23 +24,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.heads import Multi, Regularised, Retriever, Sparse, Unified
+from cdmae.config.heads import AnyRetriever, Regularised, Retriever, Unified
 from cdmae.errors import InputError
 from cdmae.finetuning import joint, recall
 from cdmae.finetuning.caching import Cached, cached_backward
-from cdmae.finetuning.common import Data, Task, steps_of, trainer
 from cdmae.finetuning.groups import Balance
 from cdmae.finetuning.joint import JointTeacher
 from cdmae.finetuning.late import Texts
-from cdmae.finetuning.objectives import Batch, late_objective, objective
+from cdmae.finetuning.objectives import Batch, Objective
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.scoring import SecondTeacher, all_scores
+from cdmae.finetuning.task import Data, FineTuning, Inputs, parameters, steps_of
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
-from cdmae.models import heads, packed, sequences
+from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.heads import sparse
 from cdmae.models.ragged import indices, joined
-from cdmae.training import setup
+from cdmae.training import loop, ranks, setup
+from cdmae.training import state as states
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import UNSCALED, Scaler
@@ -59,32 +59,135 @@ SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
 SOME = 512  # groups by which a teacher is compared with its student
 # a higher learning rate causes a warning: published retrievers without a temperature use 5e-5
 HIGH = 1e-4
+ALONE = Ranks()
+
+
+def train(
+    *,
+    name: str,
+    settings: AnyRetriever,
+    files: Inputs,
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the retriever `name` and write it to `output`.
+
+    A killed training resumes from the state folder; on the CPU its results are bit-identical.
+    """
+    device = setup.set_up(threads)
+    model = files.model(settings, seed)
+    with ranks.joined(device) as group, states.opened(state, name, group) as saved:
+        group.check_batch("queries", settings.queries)
+        shared = saved.shared
+        data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
+        if settings.target == "recall":
+            training = recall.task(name, model, data, settings, seed, group)
+        else:
+            training = task(name, model, data, settings, files, seed, group)
+        training.network.to(device)
+        seconds, notes = loop.train(training, saved)
+        if group.first:
+            with saved.finish(output) as folder:
+                training.write(folder, files.encoder, seconds, notes)
+
+
+@dataclass(frozen=True)
+class Teachers:
+    """The teachers of a retriever, if it has any.
+
+    scores: of the groups. second: of whole batches. joint: trained together with the retriever.
+    """
+
+    scores: Teacher | None = None
+    second: SecondTeacher | None = None
+    joint: JointTeacher | None = None
+
+
+@dataclass(frozen=True)
+class RetrieverTask(FineTuning):
+    """The training of a retriever, which learns from judgments and, if given, teachers."""
+
+    teachers: Teachers = Teachers()
+    sparsity: Sparsity | None = None
+
+    @property
+    def network(self) -> nn.Module:
+        """Return the weights of the retriever, and of a teacher that learns, too."""
+        if not self.teachers.joint:
+            return self.model.network
+        return nn.ModuleList([self.model.network, self.teachers.joint.model.network])
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns of the curve."""
+        distilled = self.teachers.scores and self.stage.distillation != "none"
+        return [
+            "step",
+            "loss",
+            "contrastive",
+            *([self.stage.distillation] if distilled or self.teachers.joint else []),
+            *(["in_batch"] if self.teachers.second else []),
+            *(joint.COLUMNS if self.teachers.joint else []),
+            *(SPARSE if self.sparsity else []),
+            "accuracy",
+            *(["dense_accuracy"] if isinstance(self.stage, Unified) else []),
+            "spread",
+            "skipped",
+            "learning_rate",
+        ]
+
+    def draw(self, rows: np.ndarray, epoch: int) -> Batch:
+        """Return the batch of the given examples in an epoch."""
+        return batch(self.data, rows, epoch, self.model, self.stage, self.teachers)
+
+    def learn(self, batch: Batch, step: int, scaler: Scaler = UNSCALED) -> dict[str, Tensor]:
+        """Add the gradient of a batch; see `learn`."""
+        objective = Objective(self.stage, self.sparsity, self.teachers.joint)
+        network = self.model.network
+        return learn(
+            network, batch, objective, self.group, seed=self.seed, step=step, scaler=scaler
+        )
+
+    def note(self, numbers: dict[str, float], step: int) -> str:
+        """Return a warning about vectors that are saturated, or a training that learnt nothing."""
+        note = self.sparsity.check(numbers, step) if self.sparsity else ""
+        ended = step == self.schedule.last >= LEAST_STEPS
+        return note or (guesses(numbers, self.stage) if ended else "")
+
+    def write(self, folder: Path, encoder: Path, seconds: float, notes: list[str]) -> None:
+        """Write the retriever, and a teacher that has learnt, too, into a subfolder."""
+        super().write(folder, encoder, seconds, notes)
+        if self.teachers.joint:
+            other = self.teachers.joint.model
+            about = self.about(encoder, seconds, notes) | {"parameters": parameters(other)}
+            (folder / "teacher").mkdir()
+            checkpoint.save(folder / "teacher", other, encoder, about)
 
 
 def task(
+    name: str,
     model: Model,
     data: Data,
     stage: Retriever,
-    teacher: Path | None,
-    *,
-    name: str,
-    after: bool = False,
-    in_batch_teacher: Path | None = None,
-    joint_teacher: Path | None = None,
+    inputs: Inputs,
     seed: int,
-    device: torch.device,
-) -> Task:
-    """Set up the training of a retriever, which learns from judgments and, if given, teachers."""
-    if isinstance(stage, Sparse) and stage.target == "recall":
-        return recall.task(model, data, stage, teacher, name=name, seed=seed, device=device)
-    sparsity = None
-    taught = Teacher.read(teacher, data.shared) if teacher else None
+    group: Ranks = ALONE,
+) -> RetrieverTask:
+    """Set up the training of a retriever; `stage` may then have a temperature from the data.
+
+    Raises `InputError` for teachers from which it would learn nothing.
+    """
+    device = group.device
+    taught = Teacher.read(inputs.scores, data.shared) if inputs.scores else None
     if taught and stage.margin_bins:
         balance = Balance(taught.scores, stage.margin_bins)
         data = replace(data, examples=replace(data.examples, balance=balance))
     check_prefixes(stage, model.network.config.hidden_size, name)
-    steps = steps_of(stage, len(data.examples), name)
+    sparsity = None
     if isinstance(stage, Regularised):
+        steps = steps_of(stage, len(data.examples), name)
         sparsity = Sparsity(stage, name, steps, sparse.width(model.network))
     first = batch(data, data.examples.order(0, stage.queries)[: stage.queries], 0, model, stage)
     spread = spread_of_scores(model, first, stage, seed, device)
@@ -92,48 +195,22 @@ def task(
     if taught:
         taught.check(data.examples, math.ceil(stage.epochs))
         if stage.distillation != "none":
-            taught.check_worth(data.examples, stage.alpha, name, stage.teacher_temperature)
+            taught.check_worth(data.examples, stage, name)
         if stage.denoise:
             taught.check_denoised(data.examples, stage, name)
-        if after and stage.weaker_teacher == "stop":
+        if inputs.after and stage.weaker_teacher == "stop":
             queries, passages, scores = some_groups(model, data, stage, device)
             taught.check_stronger(queries, passages, scores, name)
-    second = SecondTeacher.read(in_batch_teacher, data, stage, device) if in_batch_teacher else None
-    together = JointTeacher.read(joint_teacher, data, device) if joint_teacher else None
-    distilled = together or (taught and stage.distillation != "none")
-
-    def check(numbers: dict[str, float], step: int) -> str:
-        if isinstance(stage, Multi):
-            check_alive(numbers, step, stage, name)
-        note = sparsity.check(numbers, step) if sparsity else ""
-        return note or (guesses(numbers, stage) if step == steps >= LEAST_STEPS else "")
-
-    columns = [
-        "step",
-        "loss",
-        "contrastive",
-        *([stage.distillation] if distilled else []),
-        *(["in_batch"] if second else []),
-        *(joint.COLUMNS if together else []),
-        *(SPARSE if sparsity else []),
-        "accuracy",
-        *(["dense_accuracy"] if isinstance(stage, Unified) else []),
-        "spread",
-        "skipped",
-        "learning_rate",
-    ]
-    return Task(
-        stage,
-        columns,
-        lambda rows, epoch: batch(data, rows, epoch, model, stage, taught, second, together),
-        partial(learn, sparsity=sparsity, together=together),
-        check,
-        notes,
-        {"teacher": together.model} if together else {},
+    second = None
+    if inputs.in_batch_teacher:
+        second = SecondTeacher.read(inputs.in_batch_teacher, data, stage, device)
+    together = None
+    if inputs.joint_teacher:
+        together = JointTeacher.read(inputs.joint_teacher, data, device)
+    teachers = Teachers(taught, second, together)
+    return RetrieverTask(
+        name, model, data, stage, seed, group, tuple(notes), teachers=teachers, sparsity=sparsity
     )
-
-
-train = trainer(task)
 
 
 def spread_of_scores(
@@ -168,22 +245,10 @@ def some_groups(
     return data.examples.queries[rows], data.examples.draw(rows, 0), np.concatenate(found)
 
 
-def check_alive(numbers: dict[str, float], step: int, stage: Retriever, name: str) -> None:
-    """Raise `InputError` if all vectors of a step's passages are equal, also during the warm-up."""
-    if numbers["spread"] < COLLAPSED:
-        raise InputError(
-            f"training of {name} died: all vectors of the passages of step {step:,} are equal; "
-            f"lower learning_rate (now {stage.learning_rate:g}) or raise temperature (now "
-            f"{stage.temperature:g})"
-        )
-
-
 def guesses(numbers: dict[str, float], stage: Retriever) -> str:
     """Return a warning if the contrastive loss of the last step is that of guessing."""
     group = math.log(stage.group)
     guess = math.log(stage.queries) + group if stage.in_batch else group
-    if stage.symmetric:
-        guess = (guess + math.log(stage.queries)) / 2
     sparse_guess = guess  # the sparse half of a unified retriever has no passage-centric loss
     guess += stage.passage_weight * (group - guess)
     if isinstance(stage, Unified):
@@ -226,16 +291,10 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
             "information"
         ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
-        remedy = "temperature: 0 divides scores by their standard deviation"
-        if isinstance(stage, Regularised):  # which has no temperature 0
-            remedy = (
-                "lower learning_rate, or raise temperature towards the standard deviation and "
-                "lower query_flops and passage_flops with it"
-            )
         notes = [
             f"the scores of the initial weights have a standard deviation of {spread:g} in the "
             f"first batch, {spread / stage.temperature:.0f} times the temperature: a learning rate "
-            f"of {stage.learning_rate:g} may undo the pre-training ({remedy})"
+            f"of {stage.learning_rate:g} may undo the pre-training; lower it, or raise temperature"
         ]
     for note in notes:
         say(f"{name}: {note}")
@@ -251,14 +310,13 @@ def batch(
     epoch: int,
     model: Model,
     stage: Retriever,
-    teacher: Teacher | None = None,
-    second: SecondTeacher | None = None,
-    together: JointTeacher | None = None,
+    teachers: Teachers = Teachers(),
 ) -> Batch:
     """Return the batch of the given examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
     asked = data.examples.queries[rows]
     excluded = data.examples.excluded(rows, drawn) if stage.in_batch else None
+    teacher = teachers.scores
     if teacher and stage.denoise:
         own = np.arange(len(rows))
         false = teacher.preferred(asked, drawn, stage)
@@ -270,8 +328,8 @@ def batch(
         len(rows),
         excluded,
         teacher.scores(asked, drawn) if teacher else None,
-        second.scores(asked, drawn) if second else None,
-        together.pairs(asked, drawn) if together else None,
+        teachers.second.scores(asked, drawn) if teachers.second else None,
+        teachers.joint.pairs(asked, drawn) if teachers.joint else None,
     )
 
 
@@ -281,27 +339,24 @@ def batch(
 def learn(
     network: nn.Module,
     batch: Batch,
-    stage: Retriever,
+    objective: Objective,
     group: Ranks,
     *,
     seed: int,
     step: int,
     scaler: Scaler = UNSCALED,
-    sparsity: Sparsity | None = None,
-    together: JointTeacher | None = None,
 ) -> dict[str, Tensor]:
     """Add the gradient of the batch's scaled loss to the weights; return the step's numbers, 0-d.
 
     Every process encodes a share of the sequences, of all lengths, and computes the loss of the
-    whole batch. Dropout is drawn for (seed, step, chunk, process): both passes over a chunk use
-    the same mask. sparsity: the regulariser of a sparse head, which is added to the loss. together:
-    the teacher that learns, too; its gradient is added to its weights.
+    whole batch: its numbers are divided by the number of processes. Dropout is drawn for (seed,
+    step, chunk, process): both passes over a chunk use the same mask.
     """
     device = next(network.parameters()).device
+    stage = objective.stage
     head = heads.of(stage.head)
-    mine = np.argsort(batch.sequences.lengths, kind="stable")[group.rank :: group.size]
     budget = stage.chunk * stage.passage_length
-    cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
+    cuts = sequences.chunks(batch.sequences.lengths, budget, group.rank, group.size)
     packs = [packed.pack(batch.sequences.take(rows), device) for rows in cuts]
     pieces = batch.pieces(network)
     starts = pieces.starts if pieces is not None else np.arange(len(batch.sequences) + 1)
@@ -314,35 +369,15 @@ def learn(
             memory = memories[chunk]
             return head.vectors(network, pack, stage, generator=generator, memory=memory)
 
-    def loss(vectors: Tensor, *scored: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        known = batch
-        if scored:  # by the teacher that learns, too
-            known = replace(batch, teacher=scored[0].view(batch.queries, -1))
-        if pieces is not None:
-            value, numbers = late_objective(Texts(vectors, pieces), known, stage)
-        else:
-            words = sparsity.words if sparsity else 0
-            value, numbers = objective(vectors, known, stage, words)
-        if scored:
-            own, more = joint.listwise(known.teacher)
-            value = value + own
-            numbers |= more
-        if sparsity:
-            weights = vectors[:, :words]
-            penalty, more = sparsity.penalty(
-                weights[: batch.queries], weights[batch.queries :], step
-            )
-            value = value + penalty
-            numbers |= more
-        shown = {name: number.detach() for name, number in numbers.items()}
-        return value, {"loss": value.detach(), **shown}
+    def loss(vectors: Tensor, *judged: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        texts = vectors if pieces is None else Texts(vectors, pieces)
+        value, numbers = objective(texts, batch, step, *judged)
+        shares = {"loss": value, **numbers}
+        return value, {name: number.detach() / group.size for name, number in shares.items()}
 
     rows = [packed.put(indices(starts[cut], starts[cut + 1] - starts[cut]), device) for cut in cuts]
     inputs = [Cached(encode, rows, int(starts[-1]))]
-    parameters = list(network.parameters())
-    if together:
-        inputs.append(together.scores(batch.pairs, stage, group, device, seed=seed, step=step))
-        parameters += together.model.network.parameters()
-    numbers = cached_backward(inputs, loss, group, scaler)
-    group.add_up([weight.grad for weight in parameters])
-    return numbers
+    if objective.joint:
+        scores = objective.joint.scores(batch.pairs, stage, group, device, seed=seed, step=step)
+        inputs.append(scores)
+    return cached_backward(inputs, loss, group, scaler)

@@ -26,7 +26,7 @@ from cdmae.training import setup
 
 if TYPE_CHECKING:
     from cdmae.config.heads import Retriever
-    from cdmae.finetuning.common import Data
+    from cdmae.finetuning.task import Data
     from cdmae.models.checkpoint import Model
 
 

@@ -8,6 +8,8 @@ Filters, in this order:
 3. `limit_to_ranked`: keeps only passages that a teacher's run ranks.
 4. `limit_to_queries`: keeps some of the queries that are left.
 
+Filters join tables of pairs of a query and a passage. A pair has one number as its key (`_keys`).
+
 Shapes: `Q` queries of the split, `P` passages.
 """
 
@@ -32,9 +34,8 @@ class Selection:
     All lists have Q rows. Filters replace the lists; a query that a filter drops keeps its row.
     """
 
-    run: Run
+    run: Run  # its best passages, up to the depth
     texts: np.ndarray  # int64 [P], equal for passages of equal text
-    depth: int
     positives: Ragged
     barred: Ragged  # never a negative: relevant, excluded, or above the margin
     negatives: Ragged  # best first
@@ -42,8 +43,6 @@ class Selection:
     left_out: dict[str, np.ndarray] = field(default_factory=dict)  # by reason, bool [Q]
     # removed negatives per query, int64 [Q], by reason
     removed: dict[str, np.ndarray] = field(default_factory=dict)
-    # negatives per query after each filter
-    sizes: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def mined(cls, run: Run, qrels: pd.DataFrame, texts: np.ndarray, depth: int) -> Selection:
@@ -55,14 +54,16 @@ class Selection:
         relevant = known["grade"] > 0
         positives = _by_query(known[relevant], len(run))
         barred = _by_query(known[relevant | (known["grade"] == EXCLUDED)], len(run))
-        nothing = Ragged.of([[]] * len(run), np.int32)
+        best = run.best(depth)
+        listed = Ragged(best.passages, best.starts)
         everyone = np.ones(len(run), dtype=bool)
-        selection = cls(run, texts, depth, positives, barred, nothing, everyone)
+        selection = cls(best, texts, positives, barred, listed, everyone)
         selection._leave_out("left out without a relevant passage", positives.lengths == 0)
-        copies = selection._mine()
+        same_text = selection._mine()
         selection._leave_out("left out without negatives", selection.negatives.lengths == 0)
-        selection.removed["negatives removed as copies of a judged passage"] = copies
-        selection.sizes["mined"] = selection.negatives.lengths
+        copies = same_text & ~_among(listed, barred)
+        count = np.bincount(_rows(best.starts)[copies], minlength=len(run))
+        selection.removed["negatives removed as copies of a judged passage"] = count
         return selection
 
     def limit_by_margin(self, margin: float) -> None:
@@ -76,20 +77,22 @@ class Selection:
         kept with random negatives. Raises `InputError` for a relevant passage with a score of 0 or
         less, because the margin is relative to the score.
         """
-        barred = []
-        for query in range(len(self.run)):
-            passages, scores = (values[: self.depth] for values in self.run.ranked(query))
-            best = scores[np.isin(passages, self.positives[query])].max(initial=-np.inf)
-            if -np.inf < best <= 0:
-                raise InputError(
-                    f"margin is {margin:g}, a share of the relevant passage's score, but this "
-                    f"score is {best:g} for query {query} of the run; allowed: a margin of 0, or "
-                    "negatives from a system whose scores are above 0, such as BM25 or cosine "
-                    "similarity"
-                )
-            suspects = passages[scores > (1 - margin) * float(best)]
-            barred.append(np.union1d(self.barred[query], suspects))
-        self.barred = Ragged.of(barred, np.int32)
+        queries = _rows(self.run.starts)
+        mined = Ragged(self.run.passages, self.run.starts)
+        relevant = _among(mined, self.positives)
+        best = np.full(len(self.run), -np.inf)
+        np.maximum.at(best, queries[relevant], self.run.scores[relevant])
+        wrong = np.flatnonzero((best > -np.inf) & (best <= 0))
+        if len(wrong):
+            raise InputError(
+                f"margin is {margin:g}, a share of the relevant passage's score, but this "
+                f"score is {best[wrong[0]]:g} for query {wrong[0]} of the run; allowed: a margin "
+                "of 0, or negatives from a system whose scores are above 0, such as BM25 or cosine "
+                "similarity"
+            )
+        highest = ((1 - margin) * best).astype(np.float32)
+        suspects = mined.keep(self.run.scores > highest[queries])
+        self.barred = _union(self.barred, suspects)
         before = self.negatives.lengths
         self._mine()
         left = self.negatives.lengths
@@ -98,7 +101,6 @@ class Selection:
         self.removed["with random negatives only, because the margin removed all mined ones"] = (
             left == 0
         )
-        self.sizes["left by the margin"] = left
 
     def limit_to_ranked(self, teacher: Run, negatives: int) -> None:
         """Keep only passages that a teacher's run ranks, since the run scores no other passages.
@@ -106,15 +108,15 @@ class Selection:
         A query is omitted if no relevant passage or fewer than `negatives` negatives remain.
         """
         before = self.negatives.lengths
-        self.positives = _ranked(self.positives, teacher)
-        self.negatives = _ranked(self.negatives, teacher)
+        ranked = Ragged(teacher.passages, teacher.starts)
+        self.positives = self.positives.keep(_among(self.positives, ranked))
+        self.negatives = self.negatives.keep(_among(self.negatives, ranked))
         left = self.negatives.lengths
         self._leave_out(
             "left out because the teacher ranks no judged passage", self.positives.lengths == 0
         )
         self._leave_out("left out because the teacher ranks too few negatives", left < negatives)
         self.removed["mined negatives removed as not ranked by the teacher"] = before - left
-        self.sizes["ranked by the teacher"] = left
 
     def limit_to_queries(self, ids: pd.Series, count: int) -> None:
         """Keep `count` of the queries that are left; raise `InputError` if there are fewer.
@@ -152,26 +154,43 @@ class Selection:
         self.kept &= ~which
 
     def _mine(self) -> np.ndarray:
-        """Mine each query's best passages without barred texts; return the copies' number, [Q]."""
-        negatives = []
-        copies = np.zeros(len(self.run), dtype=np.int64)
-        for query in range(len(self.run)):
-            passages = self.run.ranked(query)[0][: self.depth]
-            barred = self.barred[query]
-            same_text = np.isin(self.texts[passages], self.texts[barred])
-            copies[query] = np.count_nonzero(same_text & ~np.isin(passages, barred))
-            negatives.append(passages[~same_text])
-        self.negatives = Ragged.of(negatives, np.int32)
-        return copies
+        """Mine the passages without a barred text; return which of the run have one."""
+        mined = Ragged(self.run.passages, self.run.starts)
+        texts = Ragged(self.texts[mined.values], mined.starts)
+        barred = Ragged(self.texts[self.barred.values], self.barred.starts)
+        same_text = _among(texts, barred)
+        self.negatives = mined.keep(~same_text)
+        return same_text
+
+
+# --- pairs of a query and a passage ---------------------------------------------------------------
+
+
+def _rows(starts: np.ndarray) -> np.ndarray:
+    """Return the query of each value of lists with these offsets."""
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
+def _keys(lists: Ragged) -> np.ndarray:
+    """Return a number for each value of each list: int64, equal for equal pairs."""
+    return (_rows(lists.starts) << 32) | lists.values
+
+
+def _among(lists: Ragged, others: Ragged) -> np.ndarray:
+    """Return which values of each list are in the other list of the same query."""
+    known = np.append(np.unique(_keys(others)), np.iinfo(np.int64).max)
+    keys = _keys(lists)
+    return known[np.searchsorted(known, keys)] == keys
+
+
+def _union(lists: Ragged, others: Ragged) -> Ragged:
+    """Return the distinct values of both lists of each query, in ascending order."""
+    keys = np.union1d(_keys(lists), _keys(others))
+    lengths = np.bincount(keys >> 32, minlength=len(lists))
+    return Ragged((keys & 0xFFFFFFFF).astype(np.int32), starts_of(lengths))
 
 
 def _by_query(qrels: pd.DataFrame, queries: int) -> Ragged:
     """Group judged passages by query; the qrels are sorted by query."""
     lengths = np.bincount(qrels["query"], minlength=queries)
     return Ragged(qrels["passage"].to_numpy(np.int32), starts_of(lengths))
-
-
-def _ranked(lists: Ragged, run: Run) -> Ragged:
-    """Keep only the passages of each list that the run ranks for the same query."""
-    kept = [np.isin(lists[query], run.ranked(query)[0]) for query in range(len(run))]
-    return lists.keep(np.concatenate([np.empty(0, bool), *kept]))

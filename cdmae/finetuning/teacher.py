@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import expit
 
 from cdmae.config.heads import Retriever
+from cdmae.config.recipe import Stage
 from cdmae.errors import InputError
 from cdmae.finetuning.groups import Examples
 from cdmae.log import say
@@ -132,33 +133,30 @@ class Teacher:
             "weaker_teacher: allow in its stage"
         )
 
-    def check_worth(
-        self, examples: Examples, alpha: float, name: str, temperature: float = 1.0
-    ) -> None:
+    def check_worth(self, examples: Examples, stage: Stage, name: str) -> None:
         """Raise `InputError` if a student would learn almost only from uninformative scores.
 
-        temperature: the number by which the training divides the scores.
-        `alpha` is the weight of the contrastive loss (equation 11). Below 1, such a student
+        With an `alpha`, the weight of the contrastive loss (equation 11), below 1, such a student
         collapses and becomes worse than its initial weights.
         """
-        if alpha >= 1:
+        if stage.alpha >= 1:
             return
         rows = _thousand(examples)
         drawn = examples.draw(rows, 0)
         scores = self.scores(examples.queries[rows], drawn).astype(np.float64)  # [E', N]
-        scores /= temperature
+        scores /= stage.teacher_temperature
         shares = np.exp(scores - scores.max(1, keepdims=True))
         shares /= shares.sum(1, keepdims=True)
         entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
         if entropy >= UNSURE:
             right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
             raise InputError(
-                f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the "
-                f"entropy of guessing and rank the positive first in {right:.0%} of the groups "
-                f"(chance: {1 / scores.shape[1]:.0%}): they carry too little information; "
+                f"alpha of {name} is {stage.alpha:g}, and its teacher's scores have {entropy:.0%} "
+                f"of the entropy of guessing and rank the positive first in {right:.0%} of the "
+                f"groups (chance: {1 / scores.shape[1]:.0%}): they carry too little information; "
                 "allowed: an alpha of 1 or more, a smaller teacher_temperature (now "
-                f"{temperature:g}), or a better teacher (a reranker with more training queries or "
-                "epochs, or another learning rate, or a run with finer scores)"
+                f"{stage.teacher_temperature:g}), or a better teacher (a reranker with more "
+                "training queries or epochs, or another learning rate, or a run with finer scores)"
             )
 
 

@@ -1,8 +1,8 @@
 """Count the n-grams of a collection at each position, and make a table for new text.
 
 Counts are exact: nothing is pruned. An n-gram is within one passage, and within its title or its
-text. An n-gram's key is ``row of its first n - 1 words in the table x V + last word``, exact below
-2^64. Keys are sorted; if they do not fit into memory, one range of keys after the other is read
+text. An n-gram's key is ``row of its first n - 1 words in the table x V + last word``, below 2^64.
+Keys are sorted; if they do not fit into memory, one range of keys after the other is read
 from the words on disk. If the first or the last n - 1 words of an n-gram occur once, so does the
 n-gram: it has no key.
 
@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cdmae.arrays import appending, map_array, seal, write_array
+from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.importance import table as ngram_table
 from cdmae.tokens.corpus import Tokens
@@ -30,6 +31,7 @@ KEY = 80  # bytes that sorting takes per key
 BLOCK = 1 << 20  # words that are read together
 SAMPLE = 256  # one of so many keys decides where ranges of keys end
 SMALL = 2**32 - 1  # the most words whose counts are uint32; counts of more words are uint64
+MOST = 2**64  # the most keys
 
 
 class _Text(NamedTuple):
@@ -70,9 +72,16 @@ def count_to(
             text = _Text(words, len(numbering), segments, counts)
             write_array(aside / "occurrences.npy", _count_words(text))
             rows = words
+            number = text.vocabulary
             for order in range(2, window + 1):
+                if number * text.vocabulary > MOST:
+                    raise InputError(
+                        f"n-grams of {order} words cannot be counted: {number:,} repeated "
+                        f"beginnings x {text.vocabulary:,} words exceed 2^64; lower window to "
+                        f"{order - 1}, or count by unit wordpiece"
+                    )
                 longer = _reserve(Path(scratch, f"rows_{order}.npy"), (len(words),), kind)
-                _count(order, text, rows, longer, aside, memory)
+                number = _count(order, text, rows, longer, aside, memory)
                 rows = longer
         seal(aside / "counts.npy")
         lengths = np.diff(segments)
@@ -126,10 +135,11 @@ def _keys(order: int, text: _Text, rows: np.ndarray) -> Iterator[tuple[np.ndarra
 
 def _count(
     order: int, text: _Text, rows: np.ndarray, longer: np.ndarray, folder: Path, memory: int
-) -> None:
+) -> int:
     """Count the n-grams of one order by position, and write the repeated ones to the table.
 
-    rows: see `_keys`; longer [W]: the same for this order, written.
+    Returns the number of repeated ones. rows: see `_keys`; longer [W]: the same for this order,
+    written.
     """
     counts = text.counts[order - 1]
     for block in _cut(len(text.words)):
@@ -151,6 +161,7 @@ def _count(
             append_keys(keys[repeated])
             append_counts(times[repeated])
             number += int(repeated.sum())
+    return number
 
 
 def _cuts(keys: Iterator[tuple[np.ndarray, np.ndarray]], memory: int) -> np.ndarray:

@@ -96,15 +96,8 @@ def _uniform(draw):  # noqa: ANN001, ANN202
 @compiled
 def _normals(draws, numbers):  # noqa: ANN001, ANN202
     for passage in range(len(draws)):
-        bits = draws[passage]
-        into = numbers[passage]
-        for position in range(len(bits)):
-            layer = np.int64(bits[position] & np.uint64(LAYERS - 1))
-            x = (2.0 * _uniform(bits[position]) - 1.0) * EDGES[layer]
-            into[position] = x if abs(x) < EDGES[layer + 1] else np.nan
-        for position in range(len(bits)):
-            if np.isnan(into[position]):  # outside its layer's box: one draw in a hundred
-                into[position] = _normal(bits[position])
+        for position in range(draws.shape[1]):
+            numbers[passage, position] = _normal(draws[passage, position])
 
 
 @compiled

@@ -21,7 +21,6 @@ A retriever and a reranker also have ``cdmae.json`` (kind, lengths, pooling), th
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,14 +29,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from cdmae.config import pretrained
 from cdmae.config.checks import check_lengths
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
-from cdmae.models import architectures, heads, metadata, networks, weights
-from cdmae.models.heads import multi, own, sparse
+from cdmae.models import architectures, heads, linear, metadata, networks, weights
+from cdmae.models.heads import multi
+from cdmae.models.linear import Layers
 from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -49,27 +48,8 @@ if TYPE_CHECKING:
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
 # Names of a retriever's prompts in sentence-transformers.
 PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
-# additional keys of cdmae.json for each retriever head; a reranker has none
-VECTORS = {
-    "dense": ("pooling", "similarity"),
-    "sparse": ("head",),
-    "multi": ("head", "dimensions", "match", "expansion", "skip_punctuation"),
-    "unified": ("head", "pooling", "similarity", "dense_weight"),
-}
-OWN = ("pieces", "target")  # and of a sparse head with `pieces: own`
-PAIRED = ("cls_dimensions",)  # and of a multi-vector head with `match: equal`
+PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 IDENTITY = "torch.nn.modules.linear.Identity"
-ALLOWED = {  # values in cdmae.json; a dense retriever has no `head` key
-    "head": ("dense", "sparse", "multi", "unified"),
-    "precision": ("auto", "fp32", "bf16", "fp16"),
-    "pooling": ("cls", "mean"),
-    "similarity": ("dot", "cosine"),
-    "match": ("any", "equal"),
-    "expansion": ("none", "unattended", "attended"),
-    "skip_punctuation": (True, False),
-    "pieces": ("all", "own"),
-    "target": ("ranking", "recall"),
-}
 
 
 @dataclass(frozen=True)
@@ -124,7 +104,6 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
     if not start.checkpoint:
         return _random_encoder(start, vocabulary, seed)
     name = start.checkpoint
-    _check_folder(name)
     model, new_keys = networks.read(
         f"the checkpoint {name}",
         os.path.expanduser(name),
@@ -162,17 +141,6 @@ def _random_encoder(start: Start, vocabulary: Vocabulary, seed: int) -> PreTrain
     return weights.language_model(config, torch.Generator().manual_seed(seed))
 
 
-def _check_folder(name: str) -> None:
-    """Raise `InputError` if a checkpoint is given as a path that is not a folder."""
-    repository, _ = pretrained.divided(name)
-    is_path = name.startswith((".", "/", "~")) or repository.count("/") > 1
-    if is_path and not Path(name).expanduser().is_dir():
-        raise InputError(
-            f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or "
-            "a name at the hub"
-        )
-
-
 def _tie_new_head(model: PreTrainedModel, new_keys: list[str]) -> None:
     """Tie a new output matrix to the word embeddings, even if the config disables tying."""
     matrix = model.get_output_embeddings().weight
@@ -190,10 +158,7 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     fields of `Model`.
     """
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
-    if model.head == "multi":
-        multi.start(model.network, model.dimensions, seed, described.get("cls_dimensions"))
-    if model.pieces == "own":
-        own.start(model.network, seed)
+    linear.start(model.network, _layers(kind, described), seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -210,39 +175,20 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
     """Write a trained model into an existing folder, with the tokenizer from another folder."""
     network = model.network
-    prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
-    left_out: tuple[str, ...] = ()
-    if model.pieces == "own":
-        own.write(folder, network)
-        left_out = own.LEFT_OUT
-    elif model.kind == "retriever" and model.head == "multi":
-        multi.write_modules(folder, model, prompts)
-        left_out = multi.LEFT_OUT
-    elif model.kind == "retriever" and model.head in ("sparse", "unified"):
-        sparse.write_modules(
-            folder,
-            width=sparse.width(network),
-            longest=model.lengths["passage_length"],
-            prompts=prompts,
-        )
-    elif model.kind == "retriever":
-        metadata.write_modules(
-            folder,
-            width=network.config.hidden_size,
-            pooling=model.pooling,
-            similarity=model.similarity,
-            longest=model.lengths["passage_length"],
-            prompts=prompts,
-        )
-    else:
+    settings = vars(model)
+    layers = _layers(model.kind, settings)
+    if model.kind == "retriever":
+        prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
+        linear.write(network, layers, folder)
+        heads.described_by(settings).write(folder, model, prompts)
+    else:  # its scores are raw logits
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
-    networks.write(folder, network, left_out)
+    networks.write(folder, network, tuple(f"{name}." for name in layers))
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    decisive = {"head": model.head, "pieces": model.pieces, "match": model.match}
-    for key in _further(model.kind, decisive):
-        described[key] = getattr(model, key)
+    for key in _head_keys(model.kind, settings):
+        described[key] = settings[key]
     for key, prompt in model.prompts.items():
         described[key] = prompt.text
     write_json(folder / "cdmae.json", described)
@@ -255,11 +201,9 @@ def load(folder: Path | str, kind: str, **described: Any) -> Model:
     described: values that replace those in ``cdmae.json``, for a model that is trained further.
     Raises `InputError` if the folder does not contain a model of this kind.
     """
-    model = _load(folder, kind, check(folder, kind) | described)
-    if model.head == "multi":
-        multi.load(model.network, model, Path(folder))
-    if model.pieces == "own":
-        own.load(model.network, folder)
+    described = check(folder, kind) | described
+    model = _load(folder, kind, described)
+    linear.load(model.network, _layers(kind, described), folder)
     return model
 
 
@@ -286,37 +230,30 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
         raise InputError(f"{path} is not a JSON object; delete the folder and train it again")
     if described.get("kind") != kind:
         raise InputError(f"{folder} contains a {described.get('kind')}, not a {kind}")
-    for key in (*LENGTHS[kind], "precision", *_further(kind, described)):
+    keys = dict.fromkeys(LENGTHS[kind], int) | {"precision": PRECISIONS}
+    for key, allowed in (keys | _head_keys(kind, described)).items():
         if key not in described:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
-    for key in LENGTHS[kind]:
-        length = described[key]
-        if type(length) is not int or length < 2:
-            raise InputError(f"{path} has {key} {show(length)}; allowed: a whole number from 2")
-    weight = described.get("dense_weight", 1.0)
-    if type(weight) is not float or not 0 < weight < math.inf:
-        raise InputError(f"{path} has dense_weight {show(weight)}; allowed: a number above 0")
-    for key in PROMPTS:
-        if not isinstance(described.get(key, ""), str):
-            raise InputError(f"{path} has {key} {show(described[key])}; allowed: text")
-    for key, values in ALLOWED.items():
-        if key in described and described[key] not in values:
-            raise InputError(
-                f"{path} has {key} {show(described[key])}; allowed: {', '.join(values)}"
-            )
+        value = described[key]
+        if isinstance(allowed, type):
+            fits = type(value) is allowed and value > 0
+            words = "a number above 0"
+        else:
+            fits = value in allowed
+            words = ", ".join(map(str, allowed))
+        if not fits:
+            raise InputError(f"{path} has {key} {show(value)}; allowed: {words}")
     return described
 
 
-def _further(kind: str, described: dict[str, Any]) -> tuple[str, ...]:
-    """Return the model's keys in ``cdmae.json`` except its lengths and precision."""
-    if kind != "retriever":
-        return ()
-    keys = VECTORS.get(described.get("head", "dense"), ())
-    if described.get("pieces") == "own":
-        keys += OWN
-    if described.get("match") == "equal":
-        keys += PAIRED
-    return keys
+def _head_keys(kind: str, described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of a retriever's head in ``cdmae.json``, see `cdmae.models.heads`."""
+    return heads.described_by(described).keys(described) if kind == "retriever" else {}
+
+
+def _layers(kind: str, described: Mapping[str, Any]) -> Layers:
+    """Return the layers that a retriever's head adds to its network."""
+    return heads.described_by(described).layers(described) if kind == "retriever" else {}
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
@@ -338,22 +275,21 @@ def _load(
     seed: int = 0,
 ) -> Model:
     """Read the model of a retriever or reranker; described: the keys of ``cdmae.json``."""
-    head = heads.of(described.get("head", "dense"))
-    needed = own.NETWORK if described.get("pieces") == "own" else head.NETWORK
+    head = heads.described_by(described)
     network, _ = networks.read(
         str(folder),
         folder,
-        needed if kind == "retriever" else kind,
+        head.NETWORK if kind == "retriever" else kind,
         new=new,
         seed=seed,
         remedy="; delete the folder and make it again",
     )
     lengths = {key: described[key] for key in LENGTHS[kind]}
     check_lengths(lengths, architectures.positions(network.config), f"the positions of {folder}")
-    further = _further(kind, described)
-    vectors = {key: described[key] for key in further if key in described}
+    keys = _head_keys(kind, described)
+    settings = {key: described[key] for key in keys if key in described}
     if head is multi:
-        vectors |= multi.reading(described, folder)
+        settings |= multi.reading(described, folder)
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(
         kind,
@@ -361,6 +297,6 @@ def _load(
         Vocabulary.read(folder),
         lengths,
         described["precision"],
-        **vectors,
+        **settings,
         prompts=prompts,
     )

@@ -1,47 +1,73 @@
-"""A linear layer that a head adds to an encoder, and its folder below a model's."""
+"""The linear layers that a head adds to an encoder, each in a folder below a model's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import load_file
-from torch import Generator, nn
+from torch import nn
 
 from cdmae.errors import InputError
 from cdmae.files import remedy, write_json
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig
+    from transformers import PreTrainedModel
 
 
-def new(
-    encoder: PretrainedConfig, outputs: int, generator: Generator, *, bias: bool = True
-) -> nn.Linear:
-    """Make a layer with new weights from N(0, initializer_range) and biases 0, as in BERT."""
-    drawn = torch.randn(outputs, encoder.hidden_size, generator=generator)
-    weights = {"weight": drawn * getattr(encoder, "initializer_range", 0.02)}
-    return _layer(weights | ({"bias": torch.zeros(outputs)} if bias else {}))
+@dataclass(frozen=True)
+class Layer:
+    """A layer: its folder below a model's, its number of outputs, and whether it has a bias."""
+
+    folder: str
+    outputs: int
+    bias: bool = True
 
 
-def write(folder: Path, layer: nn.Linear) -> None:
-    """Write a layer into a new folder, in the layout of sentence-transformers and PyLate."""
-    described = {
-        "in_features": layer.in_features,
-        "out_features": layer.out_features,
-        "bias": layer.bias is not None,
-        "activation_function": "torch.nn.modules.linear.Identity",
-    }
-    folder.mkdir()
-    write_json(folder / "config.json", described)
-    weights = {
-        f"linear.{name}": weight.detach().cpu().contiguous()
-        for name, weight in layer.state_dict().items()
-    }
+Layers = Mapping[str, Layer]  # by the network's attribute
+
+
+def start(network: PreTrainedModel, layers: Layers, seed: int) -> None:
+    """Add layers with new weights from N(0, initializer_range) and biases 0, as in BERT."""
+    draws = torch.Generator().manual_seed(seed)
+    spread = getattr(network.config, "initializer_range", 0.02)
+    for name, layer in layers.items():
+        drawn = torch.randn(layer.outputs, network.config.hidden_size, generator=draws)
+        weights = {"weight": drawn * spread}
+        if layer.bias:
+            weights["bias"] = torch.zeros(layer.outputs)
+        setattr(network, name, _linear(weights))
+
+
+def load(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:
+    """Add the layers that are stored below a trained model's folder."""
+    inputs = network.config.hidden_size
+    for name, layer in layers.items():
+        setattr(network, name, read(Path(folder) / layer.folder, inputs, bias=layer.bias))
+
+
+def write(network: nn.Module, layers: Layers, folder: Path) -> None:
+    """Write the layers below a model's folder, as sentence-transformers and PyLate do."""
     from cdmae.models import networks  # imports transformers, which a search does without
 
-    networks.write_tensors(folder, weights)
+    for name, layer in layers.items():
+        linear = getattr(network, name)
+        described = {
+            "in_features": linear.in_features,
+            "out_features": linear.out_features,
+            "bias": linear.bias is not None,
+            "activation_function": "torch.nn.modules.linear.Identity",
+        }
+        (folder / layer.folder).mkdir()
+        write_json(folder / layer.folder / "config.json", described)
+        weights = {
+            f"linear.{key}": weight.detach().cpu().contiguous()
+            for key, weight in linear.state_dict().items()
+        }
+        networks.write_tensors(folder / layer.folder, weights)
 
 
 def read(folder: Path, inputs: int, *, bias: bool = True) -> nn.Linear:
@@ -53,17 +79,15 @@ def read(folder: Path, inputs: int, *, bias: bool = True) -> nn.Linear:
         weights = {name: stored[f"linear.{name}"].float() for name in names}
     except Exception as error:  # safetensors raises errors of its own
         raise InputError(f"{path} holds no linear layer ({error}); {remedy(path)}") from None
-    shapes = {name: list(weight.shape) for name, weight in weights.items()}
-    outputs = shapes["weight"][0]
-    if shapes["weight"] != [outputs, inputs] or shapes.get("bias", [outputs]) != [outputs]:
+    if weights["weight"].shape[1] != inputs:
         raise InputError(
-            f"{path} has a layer of the shapes {shapes} for an encoder of width {inputs}; "
-            f"{remedy(path)}"
+            f"{path} has a layer for an encoder of width {weights['weight'].shape[1]}, but the "
+            f"encoder has the width {inputs}; {remedy(path)}"
         )
-    return _layer(weights)
+    return _linear(weights)
 
 
-def _layer(weights: dict[str, torch.Tensor]) -> nn.Linear:
+def _linear(weights: dict[str, torch.Tensor]) -> nn.Linear:
     outputs, inputs = weights["weight"].shape
     layer = nn.Linear(inputs, outputs, bias="bias" in weights)
     for name, weight in weights.items():

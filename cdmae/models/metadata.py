@@ -1,11 +1,13 @@
-"""Files that other programs need next to a model's weights: tokenizer, pooling, lengths."""
+"""Files that other programs need next to a model's weights: tokenizer, modules, lengths."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from cdmae.files import read_json, write_json
 from cdmae.tokens.vocabulary import special_tokens
@@ -24,6 +26,39 @@ def write_tokenizer(folder: Path, tokenizer: Path | str, longest: int) -> None:
     write_json(folder / "special_tokens_map.json", special_tokens(tokenizer))
 
 
+@dataclass(frozen=True)
+class Module:
+    """A module of sentence-transformers: its class, its folder, and the folder's settings."""
+
+    kind: str
+    folder: str = ""
+    settings: Mapping[str, Any] | None = None
+
+
+TRANSFORMER = Module("sentence_transformers.models.Transformer")
+
+
+def write_layout(
+    folder: Path, modules: Sequence[Module], longest: int, options: Mapping[str, Any]
+) -> None:
+    """Write the files by which sentence-transformers and other readers load a folder.
+
+    longest: the maximum length of passages. options: of ``config_sentence_transformers.json``.
+    """
+    listed = []
+    for index, module in enumerate(modules):
+        entry = {"idx": index, "name": str(index), "path": module.folder, "type": module.kind}
+        listed.append(entry)
+        (folder / module.folder).mkdir(exist_ok=True)
+        if module.settings is not None:
+            write_json(folder / module.folder / "config.json", module.settings)
+    write_json(folder / "modules.json", listed)
+    # vLLM reads the length only if ``do_lower_case`` is given
+    lengths = {"max_seq_length": longest, "do_lower_case": False}
+    write_json(folder / "sentence_bert_config.json", lengths)
+    write_json(folder / "config_sentence_transformers.json", options)
+
+
 def write_modules(
     folder: Path,
     *,
@@ -33,7 +68,7 @@ def write_modules(
     similarity: str = "dot",
     prompts: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write pooling, length, similarity and prompts for sentence-transformers and other readers.
+    """Write the pooling, length, similarity and prompts of an encoder with one vector per text.
 
     All versions of sentence-transformers from 2.7 to 6 compute the same vectors from these files:
 
@@ -41,14 +76,7 @@ def write_modules(
     - Queries and passages share one length. Version 6 has a separate key for the length of
       queries, which earlier versions refuse.
     - Text Embeddings Inference requires all four pooling modes.
-    - vLLM reads the length only if ``do_lower_case`` is given.
     """
-    modules = [_module(0, "", "Transformer"), _module(1, "1_Pooling", "Pooling")]
-    if similarity == "cosine":
-        modules.append(_module(2, "2_Normalize", "Normalize"))
-    for module in modules[1:]:
-        (folder / module["path"]).mkdir()
-    write_json(folder / "modules.json", modules)
     modes = {
         "word_embedding_dimension": width,
         "pooling_mode_cls_token": pooling == "cls",
@@ -56,16 +84,10 @@ def write_modules(
         "pooling_mode_max_tokens": False,
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
-    write_json(folder / "1_Pooling" / "config.json", modes)
-    lengths = {"max_seq_length": longest, "do_lower_case": False}
-    write_json(folder / "sentence_bert_config.json", lengths)
-    options = {"similarity_fn_name": similarity}
+    modules = [TRANSFORMER, Module("sentence_transformers.models.Pooling", "1_Pooling", modes)]
+    if similarity == "cosine":
+        modules.append(Module("sentence_transformers.models.Normalize", "2_Normalize"))
+    options: dict[str, Any] = {"similarity_fn_name": similarity}
     if prompts:
         options |= {"prompts": dict(prompts), "default_prompt_name": None}
-    write_json(folder / "config_sentence_transformers.json", options)
-
-
-def _module(index: int, path: str, name: str) -> dict[str, int | str]:
-    """Return an entry of modules.json."""
-    kind = f"sentence_transformers.models.{name}"
-    return {"idx": index, "name": str(index), "path": path, "type": kind}
+    write_layout(folder, modules, longest, options)

@@ -7,7 +7,6 @@ and a checkpoint with missing encoder weights is refused.
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 import shutil
@@ -35,7 +34,6 @@ PICKLED = (
 # the content that Git LFS leaves instead of a large file that was not downloaded
 POINTER = b"version https://git-lfs"
 WEIGHTS = (".bin", ".safetensors")  # suffixes of files of weights
-SYSTEM_ERROR = re.compile(r"os error (\d+)")  # in messages of safetensors
 OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")  # in names of weights
 
 
@@ -72,12 +70,11 @@ def read(
     with _reported(name, remedy), weights.seeded(seed):
         network, loaded = _from_pretrained(folder, revision, family, kind)
     network = network.float().eval()
-    missing = sorted(loaded["missing_keys"])
-    unfit = _mismatch(loaded) or _gaps(missing, new) or _surplus(loaded) or _not_finite(network)
-    if unfit:
-        raise InputError(f"{name} {unfit}{remedy}")
+    fault = _fault(network, loaded, new)
+    if fault:
+        raise InputError(f"{name} {fault}{remedy}")
     network.name_or_path = str(source)  # with the revision
-    return network, missing
+    return network, sorted(loaded["missing_keys"])
 
 
 @contextmanager
@@ -138,38 +135,28 @@ def _from_pretrained(
         folder,
         revision=revision,
         output_loading_info=True,
-        ignore_mismatched_sizes=True,  # reported by `_mismatch` instead of in a table
+        ignore_mismatched_sizes=True,  # reported by `_fault` instead of in a table
         **options,
     )
 
 
-def _mismatch(loaded: dict[str, Any]) -> str:
-    """Describe a weight with a shape that contradicts config.json; "" if all shapes agree."""
-    if not loaded["mismatched_keys"]:
-        return ""
-    key, stored, expected = min(loaded["mismatched_keys"])
-    return (
-        f"has {key} with the shape {list(stored)}, but its config.json requires {list(expected)}; "
-        "the two files come from different models"
-    )
+def _fault(network: PreTrainedModel, loaded: dict[str, Any], new: tuple[str, ...]) -> str:
+    """Describe the first weight that contradicts config.json or is not finite; "" without one.
 
-
-def _gaps(missing: list[str], new: tuple[str, ...]) -> str:
-    """Describe required weights that are missing; "" if all are present."""
-    lacking = [key for key in missing if not key.startswith(new)]
-    if not lacking:
-        return ""
-    return f"lacks {listed(lacking)}, which its config.json requires"
-
-
-def _surplus(loaded: dict[str, Any]) -> str:
-    """Describe weights of layers that config.json lacks; "" without such weights."""
+    loaded: transformers' record. new: see `read`.
+    """
+    if loaded["mismatched_keys"]:
+        key, stored, expected = min(loaded["mismatched_keys"])
+        return (
+            f"has {key} with the shape {list(stored)}, but its config.json requires "
+            f"{list(expected)}; the two files come from different models"
+        )
+    lacking = sorted(key for key in loaded["missing_keys"] if not key.startswith(new))
+    if lacking:
+        return f"lacks {listed(lacking)}, which its config.json requires"
     surplus = sorted(key for key in loaded["unexpected_keys"] if OF_A_LAYER.search(key))
-    return f"has {listed(surplus)}, which its config.json does not describe" if surplus else ""
-
-
-def _not_finite(network: PreTrainedModel) -> str:
-    """Describe a weight with NaN or infinity; "" if all are finite."""
+    if surplus:
+        return f"has {listed(surplus)}, which its config.json does not describe"
     for name, weight in network.named_parameters():
         if not torch.isfinite(weight).all():
             return f"has NaN or infinity in {name}: it is damaged, or its training diverged"
@@ -204,10 +191,9 @@ def _commit(model: Path | str, name: str) -> str | None:
         file = try_to_load_from_cache(repository, "config.json", revision=revision)
         return Path(file).parent.name if isinstance(file, str) else None
     try:
-        recorded = read_json(Path(model) / "about.json")["commits"][name]
+        return read_json(Path(model) / "about.json")["commits"][name]
     except (InputError, OSError, LookupError, TypeError):  # a third party's file with the same name
         return None
-    return recorded if isinstance(recorded, str) else None
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -228,7 +214,7 @@ def write(folder: Path, network: PreTrainedModel, left_out: tuple[str, ...] = ()
         width = network.config.hidden_size
         stored["pooler.dense.weight"] = torch.zeros(width, width)
         stored["pooler.dense.bias"] = torch.zeros(width)
-    with _quiet(), _system_errors():  # with current names, even if old names were read
+    with _quiet():  # with current names, even if old names were read
         network.save_pretrained(folder, state_dict=stored, save_original_format=False)
     _share(folder)
 
@@ -237,8 +223,7 @@ def write_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
     """Write tensors into a folder that has a config.json."""
     from safetensors.torch import save_file
 
-    with _system_errors():
-        save_file(tensors, folder / "model.safetensors")
+    save_file(tensors, folder / "model.safetensors")
     _share(folder)
 
 
@@ -246,21 +231,6 @@ def _share(folder: Path) -> None:
     """Give weights the file mode of config.json, because safetensors uses the mode 0600."""
     for file in folder.glob("*.safetensors"):
         shutil.copymode(folder / "config.json", file)
-
-
-@contextmanager
-def _system_errors() -> Iterator[None]:
-    """Turn an error of safetensors into the system's error that it reports, such as a full disk."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except SafetensorError as error:
-        number = SYSTEM_ERROR.search(str(error))
-        if number is None:
-            raise
-        code = int(number[1])
-        raise OSError(code, os.strerror(code)) from error
 
 
 @contextmanager

@@ -118,13 +118,13 @@ def pairs(
     return replace(framed, types=types)
 
 
-def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
+def chunks(lengths: np.ndarray, budget: int, rank: int = 0, size: int = 1) -> list[np.ndarray]:
     """Sort rows by length, and divide them into chunks of at most `budget` padded word-pieces.
 
     Each chunk holds row numbers, in ascending order of length. A sequence longer than the budget
-    becomes a chunk of its own.
+    becomes a chunk of its own. rank, size: of the process, which gets a share of all lengths.
     """
-    order = np.argsort(lengths, kind="stable")
+    order = np.argsort(lengths, kind="stable")[rank::size]
     ordered = lengths[order]
     cuts = []
     begin = 0

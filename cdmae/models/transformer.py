@@ -15,6 +15,8 @@ Attention probabilities are not dropped, because no fused kernel for packed sequ
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -138,11 +140,10 @@ def run(
 
     def apply(layer: nn.Module, states: Tensor, context: Tensor, to: Grid, of: Grid) -> Tensor:
         mask = distances.mask(layer, to, of) if distances else None
+        call = _Call(to, of, mask, dropout, generator)
         if distances and distances.rotary:
-            return _pre_norm_layer(
-                layer, states, context, to, of, mask, distances, dropout, generator
-            )
-        return _layer(layer, states, context, to, of, mask, dropout, generator)
+            return _pre_norm_layer(layer, states, context, call, distances)
+        return _layer(layer, states, context, call)
 
     def grid_of(rows: Rows | None) -> Grid:
         if rows is None:
@@ -183,25 +184,28 @@ def read(
     """
     heads = model.config.num_attention_heads
     dropout = architectures.dropout(model.config)
-    mask = ~hidden[:, None]
-    return _layer(
-        layer, states, context, Grid(to, heads), Grid(of, heads), mask, dropout, generator
-    )
+    call = _Call(Grid(to, heads), Grid(of, heads), ~hidden[:, None], dropout, generator)
+    return _layer(layer, states, context, call)
 
 
 # --- a layer --------------------------------------------------------------------------------------
 
 
-def _layer(
-    layer: nn.Module,
-    states: Tensor,
-    context: Tensor,
-    to: Grid,
-    of: Grid,
-    mask: Tensor | None,
-    dropout: float,
-    generator: torch.Generator | None,
-) -> Tensor:
+@dataclass(frozen=True)
+class _Call:
+    """How a layer is called: the rows of the grid `to` attend to the rows of the grid `of`.
+
+    mask: see `attention.attend`. dropout: the probability.
+    """
+
+    to: Grid
+    of: Grid
+    mask: Tensor | None
+    dropout: float
+    generator: torch.Generator | None
+
+
+def _layer(layer: nn.Module, states: Tensor, context: Tensor, call: _Call) -> Tensor:
     """Apply a post-LayerNorm layer to `states`, attending to `context`.
 
     Both are the same tensor, except in a last layer.
@@ -209,22 +213,15 @@ def _layer(
     parts = architectures.parts(layer)
     narrow = _narrow(context)
     query = parts.query(narrow if states is context else _narrow(states))
-    mixed = attention.attend(query, parts.key(narrow), parts.value(narrow), to, of, mask)
-    states = parts.norm(states + drop(parts.mix(mixed), dropout, generator))
+    key = parts.key(narrow)
+    mixed = attention.attend(query, key, parts.value(narrow), call.to, call.of, call.mask)
+    states = parts.norm(states + drop(parts.mix(mixed), call.dropout, call.generator))
     wide = parts.widen(_narrow(states))
-    return parts.last_norm(states + drop(parts.narrow(wide), dropout, generator))
+    return parts.last_norm(states + drop(parts.narrow(wide), call.dropout, call.generator))
 
 
 def _pre_norm_layer(
-    layer: nn.Module,
-    states: Tensor,
-    context: Tensor,
-    to: Grid,
-    of: Grid,
-    mask: Tensor | None,
-    distances: Distances,
-    dropout: float,
-    generator: torch.Generator | None,
+    layer: nn.Module, states: Tensor, context: Tensor, call: _Call, distances: Distances
 ) -> Tensor:
     """Apply a ModernBERT layer, with LayerNorm before each half and rotary attention."""
     product = layer.attn.Wqkv
@@ -239,12 +236,13 @@ def _pre_norm_layer(
         query = functional.linear(chosen, weight[:width], None if bias is None else bias[:width])
         both = functional.linear(normed, weight[width:], None if bias is None else bias[width:])
         key, value = both.split(width, dim=1)
-    query = distances.rotated(layer, query, to)
-    key = distances.rotated(layer, key, of)
-    mixed = attention.attend(query, key, value, to, of, mask)
-    states = states + drop(layer.attn.Wo(mixed), layer.attn.attention_dropout, generator)
+    query = distances.rotated(layer, query, call.to)
+    key = distances.rotated(layer, key, call.of)
+    mixed = attention.attend(query, key, value, call.to, call.of, call.mask)
+    share = layer.attn.attention_dropout
+    states = states + drop(layer.attn.Wo(mixed), share, call.generator)
     wide, gate = layer.mlp.Wi(_narrow(layer.mlp_norm(states))).chunk(2, dim=1)
-    gated = drop(layer.mlp.act(wide) * gate, dropout, generator)
+    gated = drop(layer.mlp.act(wide) * gate, call.dropout, call.generator)
     return states + layer.mlp.Wo(gated.to(wide.dtype))
 
 

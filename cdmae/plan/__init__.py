@@ -1,7 +1,6 @@
 """Estimate a run in advance: the operations of its networks, GPU-hours, and disk.
 
-sizes      sizes of collections, before and after they are made
-flops      floating-point operations of networks
+flops      floating-point operations of networks, and sizes of collections
 machine    the speed of networks on a machine
 plan       the estimates of a config, as a table with sums
 """

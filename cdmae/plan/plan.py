@@ -7,179 +7,88 @@ speed of a device. The time of other work, such as counting, BM25 and measures, 
 from __future__ import annotations
 
 import math
-import os
 import shutil
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tabulate import tabulate
 
 from cdmae import formats
 from cdmae.config import systems
-from cdmae.config.encoders import ASKED_SPLIT, QUERY_TOKENS
+from cdmae.config.encoders import ASKED_SPLIT
+from cdmae.config.schema import Config
+from cdmae.errors import InputError
 from cdmae.layout import place
 from cdmae.plan import flops
-from cdmae.plan.flops import BACKWARD, Network
-from cdmae.plan.machine import NOTES, Machine
-from cdmae.plan.sizes import PIECES_A_WORD, Size, size
+from cdmae.plan.flops import TRAINED, Network, Size
+from cdmae.plan.machine import Machine
 
-if TYPE_CHECKING:
-    from cdmae.config.recipe import Stage
-    from cdmae.config.schema import Config
-
-DIMENSIONS = 128  # of a third-party multi-vector model: ColBERT's
-CROSS = 4 / 3  # cost of a decoder's layer with attention to the passage, in encoder layers
-ENTRIES = 200  # nonzero entries of a sparse passage vector
+QUERY_TOKENS = 10.0  # mean word-pieces of a query
 WEIGHT = 4  # bytes of a float32
 HIT = 8  # bytes of a passage and its score in a run
-TEXT = 3.6  # bytes of a word: 6 in English, of which Parquet keeps 0.6
-INDEX = 2.5  # bytes of a word in Lucene's index (benchmarks/bm25.py)
-PIECE = 2  # bytes of a word-piece, and of its importance
-COUNT = 4  # bytes of the count of an n-gram, for each word and each length of n-grams
+WORD = 12  # bytes of a word in a collection, its index, its word-pieces and their counts
+LENGTH = 256  # word-pieces at which third-party models cut texts
+NUMBERS = {"sparse": 400, "multi": 8192}  # in a passage's vectors; otherwise the width
 
 
 class Estimate(NamedTuple):
-    """The operations of a result's networks, and its bytes.
-
-    done: whether the result exists. float32: whether GPUs compute in float32.
-    """
+    """The operations of a result's networks, and its bytes; done: whether the result exists."""
 
     part: str
     name: str
     flops: float
     disk: float
     done: bool
-    float32: bool = False
-
-    def seconds(self, machine: Machine) -> float:
-        """Return the time of the operations on all GPUs of a machine, or on all its cores."""
-        return self.flops / machine.rate(machine.cores, machine.gpus, self.float32)
 
 
 class Plan:
-    """A config with the sizes of its collections and the dimensions of its networks."""
+    """A config with the sizes of its collections; raises `InputError` if a size is unknown."""
 
     def __init__(self, config: Config) -> None:
-        """Take a checked config; sizes and networks are read when they are needed."""
+        """Take a checked config."""
         self.config = config
-        self._networks: dict[str, Network] = {}
-
-    @cached_property
-    def sizes(self) -> dict[str, Size]:
-        """Map each collection to its size: counted if it exists, otherwise as its source expects.
-
-        Raises `InputError` if a size is unknown.
-        """
-        return {name: size(self.config, name) for name in self.config.collections}
-
-    def queries(self, collection: str, split: str) -> int:
-        """Count the queries of a split; 0 if its source does not know them."""
-        return self.sizes[collection].queries.get(split, 0)
-
-    def network(self, system: str) -> Network:
-        """Return the network of a system; for feedback and heads, of the system that they use."""
-        entry = self.config.systems[system]
-        owner = entry.model_of(self.config, system)
-        if owner and owner != system:
-            return self.network(owner)
-        if entry.model:
-            return self.read(entry.model)
-        if not entry.encoder:
-            return self.network(entry.parts()[0])
-        return Network.of(self.config.starts[systems.start_of(self.config, system)])
-
-    def read(self, model: str) -> Network:
-        """Return the network of a model folder or a name at the hub."""
-        if model not in self._networks:
-            self._networks[model] = Network.read(model)
-        return self._networks[model]
-
-    # --- results ----------------------------------------------------------------------------------
+        self.sizes = {}
+        for name, collection in config.collections.items():
+            expected = collection.settings.expected()
+            if not expected:
+                raise InputError(f"collections.{name}: its source does not know its size")
+            self.sizes[name] = Size(*expected)
 
     def estimates(self) -> list[Estimate]:
         """Estimate every result of the run that takes networks or space, in the order of the data.
 
-        Raises `InputError` if the size of a collection is unknown.
+        A snapshot is kept by the training of another encoder.
         """
         config = self.config
         found = []
 
-        def add(part: str, what: str, name: str, *numbers: float, float32: bool = False) -> None:
+        def add(part: str, what: str, name: str, operations: float, disk: float) -> None:
             names = dict.fromkeys(("collection", "encoder", "system"), name)
             done = Path(place(config.results, what, **names)).exists()
-            found.append(Estimate(part, name, *numbers, done, float32))
+            found.append(Estimate(part, name, operations, disk, done))
 
-        for name in config.collections:
-            add("collections", "collection", name, self.expansions(name), self.texts(name))
+        for name, size in self.sizes.items():
+            add("collections", "collection", name, 0.0, WORD * size.passages * size.words)
         for name, encoder in config.encoders.items():
-            # a snapshot is kept by the training of another encoder
             trains = encoder.pretrained and not encoder.snapshot_of
-            operations = self.pretraining(name) if trains else 0.0
             disk = WEIGHT * Network.of(config.starts[encoder.start]).parameters()
-            in_float32 = trains and encoder.precision == "fp32"
-            add("pre-training", "encoder", name, operations, disk, float32=in_float32)
+            add("pre-training", "encoder", name, self.pretraining(name) if trains else 0.0, disk)
         for name in systems.trained(config):
-            is_reranker = config.systems[name].kind == "reranker"
-            operations = self.reranker(name) if is_reranker else self.retriever(name)
-            part = "rerankers" if is_reranker else "retrievers"
             disk = 2 * WEIGHT * self.network(name).parameters()  # of the trained model and its copy
-            add(part, "trained", name, operations, disk, float32=self.in_float32(name))
+            add("fine-tuning", "trained", name, self.training(name), disk)
         for name in systems.taught(config):
             if systems.taught_like(config, name) == name:
-                in_float32 = self.in_float32(config.systems[name].teacher)
-                add("teachers", "teacher", name, self.teacher(name), 0.0, float32=in_float32)
-        for name, system in config.systems.items():
-            operations = 0.0
-            if system.kind in ("retriever", "external"):
-                operations = self.encoding(name)
-            elif system.kind == "reranker":
-                operations = self.reranking(name)
-            in_float32 = bool(operations) and self.in_float32(name)
-            disk = self.searched(name)
-            add("searches", "measures", name, operations, disk, float32=in_float32)
+                add("teachers", "teacher", name, self.teacher(name), 0.0)
+        for name in config.systems:
+            add("searches", "measures", name, *self.searching(name))
         return found
 
-    def in_float32(self, name: str) -> bool:
-        """Return whether GPUs compute a system's network in float32, as those of other programs."""
-        stage = self.stage(name)
-        return stage is None or stage.precision == "fp32"
-
-    def texts(self, name: str) -> float:
-        """Return the bytes of a collection: text, index, word-pieces and their counts."""
-        config = self.config
-        tokens = {(encoder.start, encoder.collection) for encoder in config.encoders.values()}
-        tokens |= {
-            (systems.start_of(config, system), systems.trains_on(config, system)[0])
-            for system in systems.trained(config)
-        }
-        importance = {
-            (encoder.importance, encoder.start)
-            for encoder in config.encoders.values()
-            if encoder.reads_importance and encoder.collection == name
-        }
-        copies = sum(collection == name for _, collection in tokens) + len(importance)
-        a_word = TEXT + copies * PIECE * PIECES_A_WORD
-        a_word += sum(COUNT * config.importance[each].window for each, _ in importance)
-        if name in config.evaluation.collections and systems.of_kind(config, "bm25"):
-            a_word += INDEX
-        return self.sizes[name].all_words * a_word
-
-    def expansions(self, name: str) -> float:
-        """Count the operations that write texts for a collection's passages; 0 without a writer.
-
-        A decoder's layer attends to the text and to the passage.
-        """
-        settings = self.config.collections[name].settings
-        if not settings.writer:
-            return 0.0
-        source = settings.base.expected()
-        read = Size(*source) if source else self.sizes[name]  # without the texts
-        network = self.read(settings.writer)
-        text = min(settings.text_length, QUERY_TOKENS)
-        written = CROSS * network.forward(text) + network.head(text)
-        passage = network.forward(read.tokens(settings.passage_length))
-        return self.sizes[name].passages * (passage + settings.samples * written)
+    def network(self, system: str) -> Network:
+        """Return the network of a system with a model."""
+        entry = self.config.systems[system]
+        if entry.model:
+            return Network.read(entry.model)
+        return Network.of(self.config.starts[systems.start_of(self.config, system)])
 
     def pretraining(self, name: str) -> float:
         """Count the operations of pre-training up to the last step that is needed."""
@@ -192,133 +101,75 @@ class Plan:
         network = Network.of(self.config.starts[encoder.start])
         return steps * encoder.batch * flops.passage(network, encoder, corpus)
 
-    def training(self, name: str) -> tuple[Stage, Size, int]:
-        """Return a system's stage, its collection, and the number of queries that it trains on."""
-        stage = self.config.stages[self.config.systems[name].stage]
-        judged = self.queries(*systems.trains_on(self.config, name))
-        queries = min(judged, stage.train_queries or judged)
-        seen = round(stage.epochs * (queries // stage.queries * stage.queries))
-        return stage, self.sizes[stage.collection], seen
+    def training(self, name: str) -> float:
+        """Count the operations of a stage and of the teachers that score its batches.
 
-    def retriever(self, name: str) -> float:
-        """Count the operations of training on groups; gradient caching adds a forward pass.
-
-        A sparse head computes its logits once, and its backward pass is not counted. A regression
-        on term recall reads one passage per query, once.
+        Retrievers compute groups twice forward (gradient caching) and once backward. Rerankers
+        score groups, and train on their best pairs.
         """
-        stage, corpus, queries = self.training(name)
-        network = self.network(name)
-        tokens = corpus.tokens(stage.passage_length)
-        if stage.head == "sparse" and stage.target == "recall":
-            return queries * (1 + BACKWARD) * network.forward(tokens)
-        forward = 1 + (stage.queries * stage.group > stage.chunk)
-        group = stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
-        operations = (forward + BACKWARD) * group
-        operations += self.head(name, QUERY_TOKENS) + stage.group * self.head(name, tokens)
-        second = self.config.systems[name].in_batch_teacher
-        if second:
-            network = self.network(second)
-            operations += stage.group * network.forward(tokens) + network.forward(QUERY_TOKENS)
-        together = self.config.systems[name].joint_teacher
-        if together:
-            pairs = stage.group * self.pair(together, corpus)
-            operations += (forward + BACKWARD) * pairs
-        return queries * operations
+        system = self.config.systems[name]
+        stage = self.config.stages[system.stage]
+        group = stage.group * self.text(name, stage.collection)
+        if system.kind == "reranker":
+            repeats = 2 if stage.rdrop > 0 else 1
+            return self.queries(name) * group * (1 + TRAINED * repeats / stage.forward_factor)
+        if stage.target == "recall":  # which reads one passage per query
+            return self.queries(name) * TRAINED * self.text(name, stage.collection)
+        operations = (TRAINED + 1) * group + (group if system.in_batch_teacher else 0.0)
+        if system.joint_teacher:
+            pair = self.text(system.joint_teacher, stage.collection)
+            operations += (TRAINED + 1) * stage.group * pair
+        return self.queries(name) * operations
 
-    def reranker(self, name: str) -> float:
-        """Count the operations of scoring groups and training on their best pairs."""
-        stage, corpus, queries = self.training(name)
-        repeats = 2 if stage.rdrop > 0 else 1
-        trained = stage.group / stage.forward_factor * (1 + BACKWARD) * repeats
-        return queries * (stage.group + trained) * self.pair(name, corpus)
+    def queries(self, name: str) -> float:
+        """Return the number of queries that a system is trained on, in all epochs."""
+        stage = self.config.stages[self.config.systems[name].stage]
+        judged = self.sizes[stage.collection].queries.get(stage.split, 0)
+        return stage.epochs * min(judged, stage.train_queries or judged)
 
     def teacher(self, student: str) -> float:
         """Count the operations of scoring a student's candidates, or only the drawn ones."""
-        stage, corpus, queries = self.training(student)
+        system = self.config.systems[student]
+        stage = self.config.stages[system.stage]
         drawn = stage.depth + stage.random_negatives
         if not stage.drawn().get("whole_pool"):
             drawn = min(drawn, (stage.group - 1) * math.ceil(stage.epochs))
-        pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
-        return pairs * self.pair(self.config.systems[student].teacher, corpus)
+        queries = self.queries(student) / max(1.0, stage.epochs)
+        return queries * (1 + drawn) * self.text(system.teacher, stage.collection)
 
-    def encoding(self, name: str) -> float:
-        """Count the operations of encoding the passages and queries that a system searches."""
+    def searching(self, name: str) -> tuple[float, float]:
+        """Count the operations of encoding passages or of reranking, and the bytes they take."""
+        system = self.config.systems[name]
+        operations = disk = 0.0
+        if system.kind in ("retriever", "external"):
+            mined = [on for owner, on, _ in systems.mined(self.config) if owner == name]
+            for collection in dict.fromkeys([*self.config.evaluation.collections, *mined]):
+                passages = self.sizes[collection].passages
+                operations += passages * self.text(name, collection)
+                numbers = NUMBERS.get(system.vectors(self.config), self.network(name).width)
+                if systems.keeps_vectors(self.config, name):
+                    disk += WEIGHT * numbers * passages
+        for collection, split in systems.targets(self.config):
+            queries = self.sizes[collection].queries.get(split, 0)
+            disk += HIT * self.config.evaluation.depth * queries
+            if system.kind == "reranker":
+                operations += queries * system.depth * self.text(name, collection)
+        return operations, disk
+
+    def text(self, name: str, collection: str) -> float:
+        """Count the operations of a system's network on a passage, or a reranker's on a pair."""
+        system = self.config.systems[name]
+        stage = self.config.stages.get(system.stage)
         network = self.network(name)
-        mined = [target for owner, *target in systems.mined(self.config) if owner == name]
-        collections = [*self.config.evaluation.collections, *(on for on, _ in mined)]
-        operations = 0.0
-        for collection in dict.fromkeys(collections):
-            tokens = self.tokens(name, collection)
-            each = network.forward(tokens) + self.head(name, tokens)
-            operations += self.sizes[collection].passages * each
-        queries = sum(self.evaluated.values()) + sum(self.queries(*target) for target in mined)
-        asked = network.forward(QUERY_TOKENS) + self.head(name, QUERY_TOKENS)
-        return operations + queries * asked
-
-    def reranking(self, name: str) -> float:
-        """Count the operations of reranking the best passages of every evaluated query."""
-        return sum(
-            queries * self.config.systems[name].depth * self.pair(name, self.sizes[collection])
-            for (collection, _), queries in self.evaluated.items()
-        )
-
-    def searched(self, name: str) -> float:
-        """Return the bytes of a system's runs, and of its vectors if they are kept."""
-        system = self.config.systems[name]
-        runs = HIT * self.config.evaluation.depth * sum(self.evaluated.values())
-        if system.kind not in ("retriever", "external"):
-            return runs
-        if not systems.keeps_vectors(self.config, name):
-            return runs
-        vectors = 0.0
-        for collection in self.config.evaluation.collections:
-            numbers = float(self.network(name).width)
-            if system.is_sparse(self.config):
-                numbers = 2 * ENTRIES  # a weight and its word-piece
-            elif system.is_multi(self.config):
-                stage = self.stage(name)
-                width = stage.dimensions if stage else DIMENSIONS
-                numbers = self.tokens(name, collection) * width / 2  # float16
-            vectors += WEIGHT * numbers * self.sizes[collection].passages
-        return runs + vectors
-
-    # --- texts ------------------------------------------------------------------------------------
-
-    @cached_property
-    def evaluated(self) -> dict[tuple[str, str], int]:
-        """Map each evaluated (collection, split) to its number of queries."""
-        return {target: self.queries(*target) for target in systems.targets(self.config)}
-
-    def stage(self, name: str) -> Stage | None:
-        """Return the stage that trained a system's model; None for a third-party model."""
-        owner = self.config.systems[name].model_of(self.config, name)
-        return self.config.stages[self.config.systems[owner].stage] if owner else None
-
-    def head(self, name: str, tokens: float) -> float:
-        """Count the operations of a language-model head on a text; 0 for systems without one."""
-        stage = self.stage(name)
-        if stage is None:
-            reads = self.config.systems[name].is_sparse(self.config)
-        else:
-            reads = stage.head == "unified" or (stage.head == "sparse" and stage.pieces == "all")
-        return self.network(name).head(tokens) if reads else 0.0
-
-    def pair(self, reranker: str, corpus: Size) -> float:
-        """Count the operations of a forward pass of a reranker on a query and a passage."""
-        longest = self.config.stages[self.config.systems[reranker].stage].max_length
-        tokens = min(longest, QUERY_TOKENS + corpus.tokens(longest))
-        return self.network(reranker).forward(tokens)
-
-    def tokens(self, name: str, collection: str) -> float:
-        """Return the mean word-pieces of a collection's passages as a system reads them."""
-        system = self.config.systems[name]
-        stage = self.stage(name)
-        if stage is None:
-            longest = system.passage_length or flops.longest(system.model)
-        else:
-            longest = stage.passage_length
-        longest = self.config.evaluation.lengths.get(collection, 0) or longest
-        return self.sizes[collection].tokens(longest)
+        longest = system.passage_length if system.model else 0
+        if stage:
+            longest = stage.max_length if system.kind == "reranker" else stage.passage_length
+        longest = self.config.evaluation.lengths.get(collection, 0) or longest or LENGTH
+        tokens = self.sizes[collection].tokens(longest)
+        if system.kind == "reranker":
+            tokens = min(longest, QUERY_TOKENS + tokens)
+        is_sparse = system.vectors(self.config) in ("sparse", "unified")
+        return network.forward(tokens) + (network.head(tokens) if is_sparse else 0.0)
 
 
 def text(plan: Plan, machine: Machine) -> str:
@@ -329,71 +180,29 @@ def text(plan: Plan, machine: Machine) -> str:
     for part in dict.fromkeys(each.part for each in estimates):
         left = [each for each in due if each.part == part]
         operations = sum(each.flops for each in left)
-        seconds = sum(each.seconds(machine) for each in left)
         rows.append(
             (
                 part,
                 f"{len(left)} of {sum(each.part == part for each in estimates)}",
                 f"{operations:.1e}" if operations else "",
-                formats.duration(seconds) if operations else "",
+                formats.duration(operations / machine.rate) if operations else "",
                 formats.memory(sum(each.disk for each in left) / 2**20),
             )
         )
     heads = ("part", "to do", "operations", "time", "disk")
-    align = ("left", "right", "right", "right", "right")
-    seconds = sum(each.seconds(machine) for each in due)
+    seconds = sum(each.flops for each in due) / machine.rate
     devices = f"{formats.plural(machine.cores, 'core')} without a GPU"
     if machine.gpus:
         devices = f"{machine.gpus} x {machine.gpu}, {seconds * machine.gpus / 3600:.1f} GPU-hours"
+    folder = Path(plan.config.results).absolute()
+    folder = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    needed, free = sum(each.disk for each in due), shutil.disk_usage(folder).free
+    sizes = [formats.memory(each / 2**20) for each in (needed, free)]
     lines = [
-        tabulate(rows, heads, "plain", colalign=align, disable_numparse=True),
+        tabulate(rows, heads, "plain", colalign=("left", *["right"] * 4), disable_numparse=True),
         "",
-        f"time       {formats.duration(seconds)} or more on {devices}: the operations of networks",
-        *room(plan, sum(each.disk for each in due)),
-        *basis(plan),
+        f"time   {formats.duration(seconds)} or more on {devices}: the operations of networks",
+        f"disk   {sizes[0]}, where {sizes[1]} are free{'' if needed <= free else ': NOT ENOUGH'}",
+        "Models that are not in a folder here are assumed to be as large as BERT base.",
     ]
-    if machine.gpu in NOTES:
-        lines.append(f"{machine.gpu:<10} {NOTES[machine.gpu]}")
     return formats.plain_spaces("\n".join(lines))
-
-
-def room(plan: Plan, results: float) -> list[str]:
-    """Compare the bytes of the results and of the downloads with the space on their disks."""
-    needs = [("disk", plan.config.results, results)]
-    downloads: dict[Path, float] = {}
-    for collection in plan.config.collections.values():
-        downloads |= collection.settings.downloads()
-    if downloads:
-        needs.append(("downloads", os.path.commonpath(downloads), sum(downloads.values())))
-    lines = []
-    used: dict[int, float] = {}  # bytes by disk
-    for what, path, needed in needs:
-        folder = existing(path)
-        disk = folder.stat().st_dev
-        free = shutil.disk_usage(folder).free - used.get(disk, 0.0)
-        used[disk] = needed
-        words = "are free" if needed <= free else "are free: NOT ENOUGH"
-        sizes = [formats.memory(each / 2**20) for each in (needed, max(0.0, free))]
-        lines.append(f"{what:<10} {sizes[0]} in {path}, where {sizes[1]} {words}")
-    return lines
-
-
-def basis(plan: Plan) -> list[str]:
-    """Say which sizes are counted, and which networks are not known."""
-    counted = sum(each.measured for each in plan.sizes.values())
-    lines = [
-        f"sizes      {counted} of {len(plan.sizes)} collections counted, the others as their "
-        f"sources expect, with {PIECES_A_WORD} word-pieces per word"
-    ]
-    starts = [start.checkpoint for start in plan.config.starts.values()]
-    models = [*starts, *(system.model for system in plan.config.systems.values())]
-    for model in dict.fromkeys(models):
-        if model and not flops.settings_of(model):
-            lines.append(f"networks   {model} is not on this machine; BERT base is assumed")
-    return lines
-
-
-def existing(path: str) -> Path:
-    """Return the folder, or its nearest existing parent."""
-    folder = Path(path).absolute()
-    return next(parent for parent in (folder, *folder.parents) if parent.exists())

@@ -2,25 +2,24 @@
 
     B passages of a micro-batch, S rows, M predicted rows with filler (see `cdmae.models.packed`)
 
-A side masks the text, or leaves it unmasked (`cdmae.masking.Side`). If an objective reads two
-neighbouring spans of a passage, the spans are separate sequences, one after the other, and
-"passages" below means spans. `cdmae.pretraining.reader` makes the steps.
+A side masks the text, or leaves it unmasked (`cdmae.masking.Side`). If an objective reads two texts
+of a passage, they are separate sequences, one after the other, and "passages" below means texts.
+`cdmae.pretraining.reader` makes the steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from cdmae.models import packed
+from cdmae.models import packed, sequences
 from cdmae.models.packed import Packed, Rows
-from cdmae.models.ragged import Ragged
-
-READ_AT_CLS = ("encoder", "second", "passage")  # the sides whose [CLS] state is read
+from cdmae.models.ragged import FRAME, Ragged, content
+from cdmae.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -101,16 +100,33 @@ class Masked:
     hide: Callable[[Texts], np.ndarray] | None = None
     draws: np.ndarray | None = None
 
+    @classmethod
+    def of(
+        cls, texts: Texts, ids: Ragged, chosen: np.ndarray, labels: np.ndarray, words: Vocabulary
+    ) -> Masked:
+        """Frame word-pieces by [CLS] and [SEP]; chosen, labels: of the word-pieces, end to end."""
+        inputs = sequences.frame(ids, words)
+        labels = words.of_model(labels).astype(np.int64)
+        return cls(inputs, spread(chosen, inputs.starts), spread(labels, inputs.starts), texts)
+
+    def grid(self) -> np.ndarray:
+        """Return `chosen` without [CLS] and [SEP], padded: bool [B, n]."""
+        lengths = self.inputs.lengths - FRAME
+        real = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        chosen = np.zeros(real.shape, bool)
+        chosen[real] = self.chosen[content(self.inputs.starts)]
+        return chosen
+
     def __getitem__(self, cut: slice) -> Masked:
         """Return a range of passages, as views."""
         rows = slice(self.inputs.starts[cut.start], self.inputs.starts[cut.stop])
-        return Masked(
-            self.inputs.cut(cut),
-            self.chosen[rows],
-            self.labels[rows],
-            self.texts[cut],
-            self.hide,
-            None if self.draws is None else self.draws[rows],
+        return replace(
+            self,
+            inputs=self.inputs.cut(cut),
+            chosen=self.chosen[rows],
+            labels=self.labels[rows],
+            texts=self.texts[cut],
+            draws=None if self.draws is None else self.draws[rows],
         )
 
     def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
@@ -159,10 +175,14 @@ class Masked:
 
 @dataclass(frozen=True)
 class Step:
-    """A global batch on the host, sorted by length; spans: sequences per passage, 1 or 2."""
+    """A global batch on the host, sorted by length.
+
+    spans: sequences per passage, 1 or 2. read_at_cls: the sides whose [CLS] state is read.
+    """
 
     sides: dict[str, Masked]
     spans: int = 1
+    read_at_cls: Sequence[str] = ("encoder", "passage")
 
     def batches(
         self, rows: int, on: torch.device, rank: int = 0, ranks: int = 1
@@ -178,10 +198,17 @@ class Step:
         ranges = [slice(*pair) for pair in zip(edges[:-1], edges[1:], strict=True)]
         for cut in ranges[rank::ranks]:
             views = {
-                side: masked[cut].view(totals[side], with_cls=side in READ_AT_CLS, on=on)
+                side: masked[cut].view(totals[side], with_cls=side in self.read_at_cls, on=on)
                 for side, masked in self.sides.items()
             }
             yield Batch(views, cut, len(starts) - 1)
+
+
+def spread(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return values of word-pieces, end to end, with 0 for [CLS] and [SEP]: [S]."""
+    rows = np.zeros(starts[-1], values.dtype)
+    rows[content(starts)] = values
+    return rows
 
 
 def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:

@@ -30,6 +30,8 @@ from cdmae.tokens.corpus import Tokens
 if TYPE_CHECKING:
     import pandas as pd
 
+    from cdmae.masking import Corpus
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -53,11 +55,13 @@ class Asked:
         return self.queries[first + np.floor(draws.astype(np.float64) * count).astype(np.int64)]
 
 
-def read(folder: Path, passages: Tokens, tokenizer: Path) -> Asked:
+def queries(corpus: Corpus) -> Asked:
     """Read the relevant queries of a collection's passages.
 
-    folder: the collection. passages: its tokens. Raises `InputError` if no passage has a query.
+    Raises `InputError` if no passage has a query.
     """
+    passages = corpus.tokens
+    folder = corpus.collection
     qrels = read_qrels(folder, ASKED_SPLIT)
     relevant = qrels[(qrels["grade"] > 0) & (qrels["passage"] < len(passages))]
     if relevant.empty:
@@ -67,9 +71,9 @@ def read(folder: Path, passages: Tokens, tokenizer: Path) -> Asked:
         )
     pairs = relevant.sort_values(["passage", "query"])
     rows, counts = np.unique(pairs["passage"].to_numpy(np.int64), return_counts=True)
-    tokens = _joined(passages, sequences.queries_of(folder, ASKED_SPLIT, tokenizer, 1))
-    queries = len(passages) + pairs["query"].to_numpy(np.int64)
-    return Asked(tokens, rows, queries, starts_of(counts))
+    tokens = _joined(passages, sequences.queries_of(folder, ASKED_SPLIT, corpus.tokenizer, 1))
+    numbers = len(passages) + pairs["query"].to_numpy(np.int64)
+    return Asked(tokens, rows, numbers, starts_of(counts))
 
 
 def _joined(*parts: Tokens) -> Tokens:
@@ -88,17 +92,17 @@ def _joined(*parts: Tokens) -> Tokens:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def written(files: Sequence[str], folder: Path, passages: Tokens, tokenizer: Path) -> list[Asked]:
+def written(files: Sequence[str], corpus: Corpus) -> list[Asked]:
     """Read files of texts for a collection's passages; all share the tokens of all texts.
 
-    folder: the collection. passages: its tokens. Raises `InputError` for an unknown passage id, and
-    for a passage without a text.
+    Raises `InputError` for an unknown passage id, and for a passage without a text.
     """
     import pandas as pd  # imported late, because most jobs do not need it
 
-    ids = pd.Index(read_passages(folder, ["passage_id"])["passage_id"].to_pandas())
+    passages = corpus.tokens
+    ids = pd.Index(read_passages(corpus.collection, ["passage_id"])["passage_id"].to_pandas())
     found = [_texts(Path(file), ids) for file in files]
-    tokens = [sequences.queries(texts, tokenizer, 1) for _, texts in found]
+    tokens = [sequences.queries(texts, corpus.tokenizer, 1) for _, texts in found]
     joined = _joined(passages, *tokens)
     every = np.arange(len(passages))
     results = []

@@ -22,6 +22,7 @@ from cdmae.models.ragged import Ragged, starts_of
 from cdmae.stop_words import STOP_WORDS
 from cdmae.tokens.vocabulary import Vocabulary, read_backend
 
+TYPO = 5  # the salt of the random stream
 CACHED = 1 << 18  # words whose text is kept
 _SUITABLE = re.compile(rf"[A-Za-z]{{{SHORTEST},}}").fullmatch
 
@@ -58,7 +59,7 @@ class Spelling:
         whole = chosen.ravel()[begins]
         begins = begins[whole]
         ends = ends[whole]
-        seeds = draws(keys, batch.rows, batch.ids.shape[1], salt=masking.TYPO).ravel()[begins]
+        seeds = draws(keys, batch.rows, batch.ids.shape[1], salt=TYPO).ravel()[begins]
         ids = batch.ids.ravel()
         texts = []
         for begin, end, seed in zip(begins.tolist(), ends.tolist(), seeds.tolist(), strict=True):

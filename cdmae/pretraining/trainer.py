@@ -7,15 +7,14 @@ batch, and the gradients are added up. The loop around a step is `cdmae.training
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from cdmae import masking
 from cdmae.config.checks import check_step
 from cdmae.config.encoders import Pretraining
 from cdmae.config.objectives import AnyEncoder
@@ -23,25 +22,23 @@ from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, write_json
-from cdmae.importance import table
+from cdmae.masking import Corpus
 from cdmae.models import architectures, checkpoint, metadata, networks
-from cdmae.pretraining import further, objectives, probes
+from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.snapshots import keeping
-from cdmae.pretraining.spelling import Spelling
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
-from cdmae.training.loop import Schedule
+from cdmae.training.loop import Schedule, Task
 from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
-    from cdmae.pretraining.further import Asked
     from cdmae.training.state import State
 
 COLUMNS = [
@@ -103,7 +100,8 @@ def pretrain(
                 with complete(output) as aside:
                     write(aside, model, settings, tokenizer, about)
             return
-        reader = read(settings, model.config, tokenizer, tokens, importance, seed, asked)
+        files = Files(tokenizer, tokens, importance, asked)
+        reader = read(settings, model.config, files, seed)
         passages = len(reader)
 
         def write_snapshot(folder: Path, step: int) -> None:
@@ -161,37 +159,16 @@ def train(
     group.check_batch("batch", settings.batch)
     network = objectives.objective(settings.objective)(model, settings, seed).to(device)
     plan = schedule(settings, len(reader))
-    scaler = Scaler(settings.precision, device)
-    probe = probes.looks(
-        network,
-        reader,
-        plan.last,
-        saved,
-        rows=micro_batch(model.config, settings, device),
-    )
+    rows = micro_batch(model.config, settings, device)
+    probe = probes.looks(network, reader, plan.last, saved, rows=rows)
 
     def look(step: int) -> None:
         passed(step)
         with setup.autocast(settings.precision, device):
             probe(step)
 
-    def look_and_learn(batch: Step, step: int) -> dict[str, Tensor]:
-        look(step)
-        return learn(network, batch, settings, group, seed=seed, step=step, scaler=scaler)
-
-    seconds, notes = loop.train(
-        network,
-        lambda begin: reader.steps(begin, plan.last, ahead=device.type == "cuda"),
-        look_and_learn,
-        scaler=scaler,
-        saved=saved,
-        settings=settings,
-        schedule=plan,
-        columns=COLUMNS,
-        action="pretrain",
-        shown=network.shown,
-        guessing=network.guessing,
-    )
+    training = PretrainingTask(network, settings, plan, reader, group, seed, look)
+    seconds, notes = loop.train(training, saved)
     look(plan.last)
     if network.trains_vector:
         notes = notes + probes.doubts(saved)
@@ -203,6 +180,46 @@ def train(
         "seconds": round(seconds, 1),
         "notes": notes,
     }
+
+
+@dataclass(frozen=True)
+class PretrainingTask(Task):
+    """The training of an objective's network; look: called with the step before each step."""
+
+    network: nn.Module
+    settings: Pretraining
+    schedule: Schedule
+    reader: Reader
+    group: Ranks
+    seed: int
+    look: Callable[[int], None]
+    columns = COLUMNS
+    action = "pretrain"
+
+    @property
+    def shown(self) -> Sequence[str]:
+        """Return the losses on the progress line."""
+        return self.network.shown
+
+    @property
+    def guessing(self) -> float:
+        """Return the value of each loss for a model that guesses."""
+        return self.network.guessing
+
+    def batches(self, begin: int) -> Iterator[Step]:
+        """Read the steps from `begin` on."""
+        ahead = self.group.device.type == "cuda"
+        steps = self.reader.steps(begin, self.schedule.last, ahead=ahead)
+        for number, step in enumerate(steps, begin):
+            self.look(number)
+            yield step
+
+    def learn(self, batch: Step, step: int, scaler: Scaler) -> dict[str, Tensor]:
+        """Add the gradient of a batch; see `learn`."""
+        network = self.network
+        return learn(
+            network, batch, self.settings, self.group, seed=self.seed, step=step, scaler=scaler
+        )
 
 
 def learn(
@@ -217,7 +234,8 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of a global batch's scaled loss to the weights; return the step's numbers.
 
-    Dropout is drawn for (seed, step counted from 1, micro-batch, process).
+    Gradient and numbers are this process's shares of the sums over all processes. Dropout is drawn
+    for (seed, step counted from 1, micro-batch, process).
     """
     device = group.device
     total: dict[str, Tensor] = {}
@@ -238,70 +256,51 @@ def learn(
         scaler.scale(loss).backward()
         for name, value in {"loss": loss.detach(), **numbers}.items():
             total[name] = total[name] + value if name in total else value
-    gradients = [weight.grad for weight in network.parameters() if weight.requires_grad]
-    group.add_up([*gradients, *total.values()])
     return total
 
 
 # --- input ----------------------------------------------------------------------------------------
 
 
-def read(
-    settings: Pretraining,
-    config: PretrainedConfig,
-    tokenizer: Path,
-    tokens: Path | None,
-    values: Path | None,
-    seed: int,
-    asked: Path | None = None,
-) -> Reader:
-    """Return the reader of a pre-training's steps; asked: the collection whose queries it reads.
+@dataclass(frozen=True)
+class Files:
+    """The folders that a pre-training reads.
+
+    tokens: of the collection, by the same tokenizer. importance: values for the tokens, or n-grams
+    if the masks need only these; None if the masks need neither. asked: the collection, if the
+    objective reads its queries or ids.
+    """
+
+    tokenizer: Path
+    tokens: Path | None = None
+    importance: Path | None = None
+    asked: Path | None = None
+
+
+def read(settings: Pretraining, config: PretrainedConfig, files: Files, seed: int) -> Reader:
+    """Return the reader of a pre-training's steps.
 
     Raises `InputError` if settings, model and files do not fit together.
     """
     settings.check_length(
         architectures.positions(config), "the positions of the initial checkpoint"
     )
-    if tokens is None:
+    if files.tokens is None:
+        raise InputError(f"objective {settings.objective} needs the tokens of a collection")
+    if settings.asked and files.asked is None:
+        raise InputError(f"objective {settings.objective} needs a collection")
+    vocabulary = Vocabulary.read(files.tokenizer)
+    tokens = read_tokens(files.tokens)
+    if len(tokens.word_starts) != vocabulary.size:
         raise InputError(
-            f"objective {settings.objective} needs the tokens of a collection (--tokens)"
+            f"{files.tokens} was made by a tokenizer of {len(tokens.word_starts):,} word-pieces, "
+            f"but {files.tokenizer} has {vocabulary.size:,}; tokenise the collection again"
         )
-    vocabulary = Vocabulary.read(tokenizer)
-    collection = read_tokens(tokens)
-    if len(collection.word_starts) != vocabulary.size:
-        raise InputError(
-            f"{tokens} was made by a tokenizer of {len(collection.word_starts):,} word-pieces, but "
-            f"{tokenizer} has {vocabulary.size:,}; tokenise the collection again"
-        )
-    unit = "word" if values is None else table.unit_of(values)
-    sides = objectives.objective(settings.objective).sides(settings, unit)
-    strategies = [side.strategy for side in sides.values() if side.strategy]
-    if settings.asked and asked is None:
-        raise InputError(f"objective {settings.objective} needs a collection (--asked)")
-    pairs = None
-    written: list[Asked] = []
-    texts = collection
-    if settings.texts:
-        written = further.written(settings.texts, asked, collection, tokenizer)
-        texts = written[0].tokens
-    elif settings.asked:
-        pairs = further.read(asked, collection, tokenizer)
-        texts = pairs.tokens
-    spelling = None
-    if any(side.misspelt for side in sides.values()):
-        spelling = Spelling(tokenizer, vocabulary)
-    return Reader(
-        collection,
-        masking.values(strategies, texts, values),
-        vocabulary,
-        sides,
-        batch=settings.batch,
-        max_length=settings.max_length,
-        seed=seed,
-        asked=pairs,
-        written=written,
-        spelling=spelling,
+    corpus = Corpus(
+        tokens, vocabulary, files.tokenizer, estimate=files.importance, collection=files.asked
     )
+    objective = objectives.objective(settings.objective)
+    return objective.reader(settings, objective.sides(settings, corpus.unit), corpus, seed)
 
 
 def schedule(settings: Pretraining, passages: int) -> Schedule:

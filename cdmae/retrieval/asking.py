@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cdmae.runs import Run
 
 if TYPE_CHECKING:
-    from cdmae.retrieval.vectors import Vectors
+    from pathlib import Path
+
+    from cdmae.log import Progress
+    from cdmae.retrieval.shards import Shard, Vectors
 
 
 # load(function, *arguments) returns function(*arguments): a model, an index or vectors. A server
@@ -51,30 +54,42 @@ class Answer:
 def ask(system: dict[str, Any], question: Question) -> Answer:
     """Rank a system's best passages for a query, as its Snakemake rule does for a split.
 
-    system: the mapping returned by the system's `asked` (`cdmae.config.kinds`). It contains the
-    system's settings, the paths that it reads, its `parts` in the same form, and `answered_by`, the
-    module with the function `answer` that ranks.
+    system: its settings, the paths that it reads (`files` of its kind in `cdmae.config.kinds`), its
+    `parts` in the same form, and `answered_by`, the module with the function `answer` that ranks.
     """
     parts = tuple(ask(part, question) for part in system["parts"])
     whole = replace(question, parts=tuple(part.run for part in parts))
     return Answer(_module(system["answered_by"]).answer(system, whole), parts)
 
 
-def encode(
-    system: dict[str, Any],
-    texts: list[str],
-    length: int = 0,
-    threads: int = 1,
-    load: Load = load_once,
-) -> Vectors:
-    """Encode queries with a system that computes vectors: float32 [Q, D]."""
-    return _module(system["encoded_by"]).encode_asked(system, texts, length, threads, load)
+class Encoder(Protocol):
+    """What encodes the texts of a system, trained here or by a third party."""
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        """Encode queries: their vectors, [Q, D]."""
+
+    def passages(self, source: Path, progress: Progress | None = None) -> list[Shard]:
+        """Return the vectors of a collection, in shards that are encoded at every access.
+
+        source: the folder of the collection's tokens, or for a third party's model of its texts.
+        """
+
+
+def encoder(
+    system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
+) -> Encoder:
+    """Return the encoder of a system that computes vectors.
+
+    system: its settings, with `encoded_by`, the module with the class `Encoder`. length: texts are
+    cut at so many word-pieces, or at the system's own lengths if it is 0.
+    """
+    return _module(system["encoded_by"]).Encoder(system, length, threads, load)
 
 
 def encode_question(system: dict[str, Any], question: Question) -> Vectors:
-    """Encode a query: float32 [1, D]."""
-    texts = [question.text]
-    return encode(system, texts, question.length, question.threads, question.load)
+    """Encode a query: its vector, [1, D]."""
+    how = (question.length, question.threads, question.load)
+    return encoder(system, *how).queries([question.text])
 
 
 def _module(name: str) -> Any:

@@ -1,17 +1,14 @@
-"""BM25 with Anserini's IndexCollection and SearchCollection, in a JVM inside this process.
+"""BM25 with Lucene, through Anserini, in a JVM inside this process.
 
-Anserini reads passages as JSON lines and queries as tab-separated topics, and writes runs as TREC
-files. The ids in these files are row numbers with leading zeros, because Anserini breaks ties by
-comparing ids as text: with the zeros, that is the order of the rows. Anserini rounds scores to four
-decimals, and lowers each tied score by 1e-6 more than the one before.
+The ids of documents are row numbers with leading zeros, because Anserini breaks ties by comparing
+ids as text: with the zeros, that is the order of the rows. Anserini rounds scores to four decimals,
+and lowers each tied score by 1e-6 more than the one before.
 """
 
 from __future__ import annotations
 
 import json
-import re
-import shutil
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +17,7 @@ import numpy as np
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.files import complete
 from cdmae.log import Progress, say
-from cdmae.retrieval import lucene
+from cdmae.retrieval import lucene, targets
 from cdmae.runs import Run
 
 if TYPE_CHECKING:
@@ -43,19 +40,7 @@ def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
                 path = texts / f"{part}.jsonl"
                 _write_passages(path, collection, first, last, progress)
         say(f"Lucene indexes {count:,} passages")
-        lucene.anserini(
-            "index.IndexCollection",
-            folder,
-            *("-collection", "JsonCollection"),
-            *("-input", texts),
-            *("-index", aside),
-            *("-threads", threads),
-            *("-memoryBuffer", lucene.BUFFER),
-            "-optimize",
-        )
-        shutil.rmtree(texts)
-        (aside / "write.lock").unlink(missing_ok=True)
-        lucene.write_rows(aside)
+        lucene.build(folder, aside, texts, "JsonCollection", threads)
 
 
 def _write_passages(
@@ -85,18 +70,34 @@ def search(
     `depth` passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant
     factor k1 + 1, as in Lucene.
     """
-    topics = map(_topic, texts)
-    weights = ("-bm25", *("-bm25.k1", k1), *("-bm25.b", b))
-    with Progress(len(texts), unit="queries", label="search BM25") as progress:
-        return lucene.search(folder, topics, len(texts), depth, weights, threads, progress)
+    return lucene.search((folder, k1, b, True), texts, depth, threads)
 
 
-def _topic(text: str) -> str:
-    """Write a query as one line; the full stop, which is not a word, marks an empty query."""
-    return re.sub(r"[\t\r\n]", " ", text) + " ."
+def write_runs(
+    *,
+    indexes: list[Path],
+    collections: list[Path],
+    splits: list[str],
+    outputs: list[Path],
+    depth: int,
+    k1: float,
+    b: float,
+    threads: int = 1,
+) -> None:
+    """Search each collection's index for the queries of its splits, and write a run per split.
+
+    indexes: one per distinct collection. collections, splits, outputs: one per target.
+    """
+    index = dict(zip(dict.fromkeys(collections), indexes, strict=True))
+
+    def find(number: int, texts: list[list[str]], depth: int) -> Run:
+        asked = [*chain(*texts)]
+        return search(index[collections[number]], asked, depth, k1, b, threads)
+
+    targets.search(collections, splits, outputs, depth, find)
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rank passages for a user's query; `system` holds BM25's settings and its `index`."""
-    searcher = question.load(lucene.Searcher, system["index"], system["k1"], system["b"])
-    return searcher.search(_topic(question.text), question.depth)
+    how = (system["index"], system["k1"], system["b"], True)
+    return question.load(lucene.Searcher, *how).search(question.text, question.depth)

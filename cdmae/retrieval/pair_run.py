@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from cdmae.collections.sources.pairs import key_of
 from cdmae.collections.tables import fault
 from cdmae.errors import InputError
 from cdmae.log import say
-from cdmae.retrieval.trec import as_run
+from cdmae.retrieval.ranking import ranked
 from cdmae.runs import Run
 
 
@@ -60,11 +61,11 @@ def read_run(
             f"{path} has negatives or scores for none of the {len(queries):,} queries of the "
             "split; allowed: a table that has them for some"
         )
-    frame = pd.DataFrame(list(lines), columns=["query_id", "passage_id"], dtype="int64")
-    frame["score"] = pd.Series(list(lines.values()), dtype="float32")
-    frame["rank"] = frame.index
-    run = as_run(frame, len(queries), depth)
-    empty = len(queries) - frame["query_id"].nunique()
+    found, listed = np.array(list(lines), np.int64).T
+    scores = np.array(list(lines.values()), np.float32)
+    ties = np.arange(len(lines))  # in the order of the table
+    run = ranked(found, listed, scores, len(queries), depth, ties)
+    empty = len(queries) - len(set(found.tolist()))
     if empty:
         say(f"{path}: {empty:,} of {len(queries):,} queries have no negatives or scores")
     return run

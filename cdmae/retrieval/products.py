@@ -12,6 +12,8 @@ from __future__ import annotations
 import faiss
 import numpy as np
 
+from cdmae.errors import InputError
+
 
 def pairwise(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Multiply each query by its passages `columns` [b, k], pair by pair; -1 means no passage."""
@@ -22,7 +24,29 @@ def pairwise(queries: np.ndarray, passages: np.ndarray, columns: np.ndarray) -> 
     return scores
 
 
-def lengths(vectors: np.ndarray) -> np.ndarray:
+def lengths_of_queries(vectors: np.ndarray) -> np.ndarray:
+    """Return upper bounds of the Euclidean norms of queries, float64 [b]."""
+    found = _lengths(vectors)
+    if not np.isfinite(found).all():
+        raise InputError(
+            "some query vectors are not finite: the model's training diverged; train it again with "
+            "a lower learning_rate"
+        )
+    return found
+
+
+def longest(vectors: np.ndarray, first: int) -> float:
+    """Return an upper bound of the norms of a block of passages, which begins at row `first`."""
+    found = float(_lengths(vectors).max())
+    if not np.isfinite(found):
+        raise InputError(
+            f"the passage vectors from row {first} on are not finite: delete the vectors and "
+            "encode the passages again"
+        )
+    return found
+
+
+def _lengths(vectors: np.ndarray) -> np.ndarray:
     """Return upper bounds of the Euclidean norms, float64 [n]; inf or nan on float32 overflow."""
     squares = np.empty(len(vectors), np.float32)
     faiss.fvec_norms_L2sqr(*map(faiss.swig_ptr, (squares, vectors)), vectors.shape[1], len(vectors))

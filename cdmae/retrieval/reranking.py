@@ -17,10 +17,11 @@ import numpy as np
 from cdmae.errors import InputError
 from cdmae.files import digest
 from cdmae.finetuning import groups, reranker
+from cdmae.finetuning.groups import Drawing
 from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
-from cdmae.retrieval import vectors
+from cdmae.retrieval import ranking, vectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.tokens.tokenise import Tokeniser
@@ -91,7 +92,7 @@ def ordered(
                 scores = make()
             edges = np.cumsum([len(own) for own in some])
             for own, values in zip(some, np.split(scores, edges[:-1]), strict=True):
-                order = np.lexsort((own, -values))
+                order = ranking.best(values, own, len(own))
                 yield own[order], values[order]
             progress.advance(len(rows))
 
@@ -128,8 +129,7 @@ def teacher(
         def drawn(index: int) -> np.ndarray:
             return mined.ranked(index)[0][: settings["depth"]]
     else:
-        drawing = {name: value for name, value in settings.items() if name != "epochs"}
-        examples, _ = groups.read(collection, negatives, **drawing)
+        examples, _ = groups.read(collection, negatives, Drawing.of(settings))
         asked = examples.queries
         at_once = max(1, PIECE // (rounds * settings["group"]))
 

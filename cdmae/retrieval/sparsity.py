@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import csr_array
 
 from cdmae.collections.store import read_queries
 from cdmae.files import write_json
 from cdmae.retrieval import asking
-from cdmae.retrieval.entries import SUFFIX
 from cdmae.retrieval.impacts import FOLDER
-from cdmae.retrieval.vectors import read_shards
+from cdmae.retrieval.kinds import read_shards, sparse
 
 
 def measure(
@@ -30,7 +29,7 @@ def measure(
     """Measure the sparsity of a sparse system on each split, and write a list of rows as JSON.
 
     encoder: the system's settings for encoding queries, with `encoded_by`
-    (`retrieval.asking.encode`). model: the system's folder, if it was trained here. vectors: one
+    (`retrieval.asking.encoder`). model: the system's folder, if it was trained here. vectors: one
     folder per distinct collection; the other lists have one item per split.
     """
     system = encoder | ({"model": model} if model else {})
@@ -39,7 +38,7 @@ def measure(
     rows = []
     for collection, split, length in zip(collections, splits, lengths, strict=True):
         texts = read_queries(collection, split)["text"].tolist()
-        queries = asking.encode(system, texts, length, threads)
+        queries = asking.encoder(system, length, threads).queries(texts)
         found = sparsity(queries, *passages[collection])
         rows.append({"collection": collection.name, "split": split, **found})
     write_json(output, rows)
@@ -54,12 +53,12 @@ def _passages(folder: Path) -> tuple[np.ndarray, float]:
     shards = read_shards(folder)
     counts = sum(texts_with(shard[:]) for shard in shards)
     index = folder / FOLDER
-    files = index.iterdir() if index.is_dir() else folder.glob(f"*{SUFFIX}")
+    files = index.iterdir() if index.is_dir() else folder.glob(f"*{sparse.SUFFIX}")
     size = sum(path.stat().st_size for path in files)
     return counts / max(1, sum(map(len, shards))), size
 
 
-def sparsity(queries: sparse.csr_array, in_passages: np.ndarray, size: float) -> dict[str, float]:
+def sparsity(queries: csr_array, in_passages: np.ndarray, size: float) -> dict[str, float]:
     """Return statistics of a split's queries [Q, V] and of the passages.
 
     in_passages: for each word-piece, the share of passages in which it has a weight, [V]. size: the
@@ -75,6 +74,6 @@ def sparsity(queries: sparse.csr_array, in_passages: np.ndarray, size: float) ->
     }
 
 
-def texts_with(vectors: sparse.csr_array) -> np.ndarray:
+def texts_with(vectors: csr_array) -> np.ndarray:
     """Count the texts in which each word-piece has a weight, int64 [V]."""
     return np.bincount(vectors.indices, minlength=vectors.shape[1])

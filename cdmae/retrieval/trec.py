@@ -22,6 +22,7 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import check_file, complete
 from cdmae.log import say
+from cdmae.retrieval.ranking import ranked
 from cdmae.runs import Run
 
 # matches white space of str.split(), an empty id, and a leading byte order mark, which readers drop
@@ -111,7 +112,9 @@ def read_run(
         rows = pd.Index(names(known, column.removesuffix("_id"))).get_indexer(lines[column])
         _refuse(rows < 0, path, lines[column], f"{column} is", f"allowed: ids of the {of}")
         lines[column] = rows
-    run = as_run(lines, len(query_ids), depth)
+    found = (lines[column].to_numpy() for column in ("query_id", "passage_id", "score", "rank"))
+    queries, passages, scores, ranks = found
+    run = ranked(queries, passages, scores, len(query_ids), depth, ties=ranks)
     counts = np.diff(run.starts)
     if (counts < depth).any():
         short = int((counts < depth).sum())
@@ -121,16 +124,6 @@ def read_run(
             f"{empty:,} have none"
         )
     return run
-
-
-def as_run(lines: pd.DataFrame, queries: int, depth: int) -> Run:
-    """Build a run with each query's best `depth` passages; the ids in `lines` are row numbers."""
-    lines = lines.sort_values(
-        ["query_id", "score", "rank"], ascending=[True, False, True], kind="stable"
-    )
-    lines = lines[lines.groupby("query_id").cumcount() < depth]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(lines["query_id"], minlength=queries))])
-    return Run(lines["passage_id"].to_numpy(np.int32), lines["score"].to_numpy(np.float32), starts)
 
 
 def read_lines(path: Path | str) -> pd.DataFrame:

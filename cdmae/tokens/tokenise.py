@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 ALPHABET = 1000
 # maximum letters of a word in training, whose time grows with their square
 LONGEST = 1000
-SAMPLE = "a 1 é я 中 ا"  # sample text: every usable tokenizer makes word-pieces from some of it
 ROWS_AT_ONCE = 1024  # passages per batch of a thread
 
 
@@ -131,11 +129,6 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
                 f"the tokenizer in {folder} has no {name} token; allowed: the tokenizer of a "
                 "masked language model"
             )
-    if not backend.encode(SAMPLE, add_special_tokens=False).ids:
-        raise InputError(
-            f"the tokenizer in {folder} makes no word-pieces from a text; allowed: a tokenizer "
-            "that does"
-        )
     return tokenizer
 
 
@@ -173,29 +166,23 @@ def tokenise_to(
     stream_tokens(folder, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
 
 
-def _dtype(vocabulary: Vocabulary) -> type:
-    return np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
-
-
 class Tokeniser:
-    """A tokenizer that is loaded once per thread, for any number of passages."""
+    """A tokenizer that is loaded once, for any number of passages."""
 
     def __init__(self, tokenizer: Path | str, threads: int) -> None:
         """Load the tokenizer in a folder."""
-        self.threads = max(1, threads)
+        self.threads = threads
         self.vocabulary = Vocabulary.read(tokenizer)
-        self.dtype = _dtype(self.vocabulary)
-        kind = _Joined if self.vocabulary.doubled else _Separate
-        self._workers: SimpleQueue[_Separate | _Joined] = SimpleQueue()
-        for _ in range(self.threads):
-            self._workers.put(kind(tokenizer, self.vocabulary))
+        self.dtype = np.uint16 if self.vocabulary.size <= 1 << 16 else np.uint32
+        self.backend = read_backend(tokenizer)
+        self._batch = self._joined if self.vocabulary.doubled else self._separate
 
     def tokens(self, passages: pa.Table) -> Tokens:
         """Tokenise passages, as the function `tokenise` does."""
         ids = [np.empty(0, self.dtype)]
         lengths = [np.empty(0, np.int64)]
         if passages.num_rows <= 1:  # starting threads would take longer than tokenising a query
-            batches = map(self._work, passages.select(["title", "text"]).to_batches())
+            batches = map(self._batch, passages.select(["title", "text"]).to_batches())
         else:
             batches = self.stream([passages])
         for batch_ids, batch_lengths in batches:
@@ -208,25 +195,10 @@ class Tokeniser:
         tables = (table.select(["title", "text"]) for table in passages)
         batches = chain.from_iterable(table.to_batches(ROWS_AT_ONCE) for table in tables)
         with Threads(self.threads) as pool:
-            yield from pool.stream(self._work, batches)
+            yield from pool.stream(self._batch, batches)
 
-    def _work(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        worker = self._workers.get()
-        try:
-            return worker.tokenise(batch)
-        finally:
-            self._workers.put(worker)
-
-
-class _Separate:
-    """Tokenise batches of passages, with titles and texts separate."""
-
-    def __init__(self, tokenizer: Path | str, vocabulary: Vocabulary) -> None:
-        self.backend = read_backend(tokenizer)
-        self.dtype = _dtype(vocabulary)
-
-    def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise a batch: its ids, and its segments' lengths (title, text, title, text, ...)."""
+    def _separate(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Tokenise a batch of passages, with titles and texts separate."""
         titles, texts = (column.to_pylist() for column in batch.columns)
         pairs = zip(titles, texts, strict=True)
         segments = [segment or "" for segment in chain.from_iterable(pairs)]
@@ -238,17 +210,8 @@ class _Separate:
         lengths = np.array([len(own) for own in ids], np.int64)
         return np.fromiter(chain.from_iterable(ids), self.dtype, lengths.sum()), lengths
 
-
-class _Joined:
-    """Tokenise batches of passages, with each title and text joined."""
-
-    def __init__(self, tokenizer: Path | str, vocabulary: Vocabulary) -> None:
-        self.backend = read_backend(tokenizer)
-        self.dtype = _dtype(vocabulary)
-        self.pieces = vocabulary.pieces
-
-    def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise a batch like `_Separate`; continuing word-pieces get the upper half of ids."""
+    def _joined(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Tokenise joined titles and texts; continuing word-pieces get the upper half of ids."""
         titles, texts = (column.to_pylist() for column in batch.columns)
         pairs = zip(titles, texts, strict=True)
         joined = [" ".join(filter(None, pair)) for pair in pairs]
@@ -263,6 +226,6 @@ class _Joined:
             continues = np.zeros(len(pieces), bool)
             continues[1:] = words[1:] == words[:-1]
             continues[of_title : of_title + 1] = False  # the text begins with a word
-            ids.append((pieces + self.pieces * continues).astype(self.dtype))
+            ids.append((pieces + self.vocabulary.pieces * continues).astype(self.dtype))
             lengths[row] = of_title, len(pieces) - of_title
         return np.concatenate(ids), lengths.ravel()

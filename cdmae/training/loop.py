@@ -1,4 +1,4 @@
-"""The training loop of pre-training, retriever and reranker; each supplies its batches and step.
+"""The training loop of pre-training, retriever and reranker; each is a `Task` with its own step.
 
 One process, or one per GPU under torchrun. All inputs of a training run are either functions of the
 step (data, masks, dropout, learning rate) or saved (weights, optimiser, sums of the curve). A
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -20,12 +20,12 @@ from torch import Tensor, nn
 from cdmae.errors import InputError, Interrupted
 from cdmae.log import Progress, say
 from cdmae.training import ranks, setup
+from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import Scaler
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
     from cdmae.config.recipe import Stage
-    from cdmae.training.setup import Stop
     from cdmae.training.state import State
 
 # relative spread of the outputs below which the model does not distinguish its inputs
@@ -35,8 +35,6 @@ SHRUNK = 0.2
 MANY_SKIPPED = 0.05  # share of the steps
 CURVE = "steps.tsv"
 DIVERGED = 3.0  # multiple of the loss of guessing; a higher loss means divergence
-
-Batch = TypeVar("Batch")
 
 
 @dataclass(frozen=True)
@@ -54,59 +52,83 @@ class Schedule:
     interval: int
 
 
-def train(
-    network: nn.Module,
-    batches: Callable[[int], Iterable[Batch]],
-    learn: Callable[[Batch, int], dict[str, Tensor]],
-    *,
-    saved: State,
-    settings: Pretraining | Stage,
-    schedule: Schedule,
-    columns: list[str],
-    scaler: Scaler | None = None,
-    action: str = "train",
-    shown: Sequence[str] = ("loss",),
-    guessing: float = math.inf,
-    examine: Callable[[dict[str, float], int], str] | None = None,
-) -> tuple[float, list[str]]:
-    """Train `network` in place, resuming from its state if there is one.
+class Task:
+    """One kind of training: its weights and settings, and its part of every step.
 
-    Returns the training time in seconds, including earlier runs, and the notes of `Meter`.
+    network: all weights to train. columns: the columns of the curve. shown: the losses on the
+    progress line. guessing: the value of each loss for a model that guesses.
+    """
 
-    batches: returns the batches from a step on, counted from 0. learn: adds the gradient of a
-    step's batch to the weights and returns the values for the curve, 0-d tensors including `loss`
-    and `spread`. Gradients and values are sums over all processes. columns: the columns of the
-    curve. scaler: has scaled the loss whose gradient `learn` adds; the means of the curve leave out
-    the steps that it skips. shown: the losses on the progress line. guessing: the value of each
-    loss for a model that guesses. examine: returns a note on the values of a step, counted from 1,
-    or nothing; raises `InputError` if continuing is pointless.
+    network: nn.Module
+    settings: Pretraining | Stage
+    schedule: Schedule
+    columns: Sequence[str]
+    action = "train"
+    shown: Sequence[str] = ("loss",)
+    guessing = math.inf
+
+    def batches(self, begin: int) -> Iterable[Any]:
+        """Return the batches from the step `begin` on, counted from 0."""
+        raise NotImplementedError
+
+    def learn(self, batch: Any, step: int, scaler: Scaler) -> dict[str, Tensor]:
+        """Add the gradient of this process's share of a batch to the weights, forward and backward.
+
+        scaler: scales the loss before the backward pass. Returns the values for the curve, 0-d
+        tensors including `loss` and `spread`: shares, whose sums over the processes are the values.
+        """
+        raise NotImplementedError
+
+    def note(self, numbers: dict[str, float], step: int) -> str:
+        """Return a warning about a step's values, or nothing; step: counted from 1.
+
+        Raises `InputError` if continuing is pointless.
+        """
+        return ""
+
+
+def train(task: Task, saved: State) -> tuple[float, list[str]]:
+    """Train the task's network in place, resuming from its state if there is one.
+
+    Returns the training time in seconds, including earlier runs, and the notes of `Meter`. The
+    means of the curve leave out the steps that the scaler skips.
 
     Raises `Interrupted` after a signal, and `InputError` if the training diverges or collapses.
     """
-    parameters = list(network.parameters())
-    peak = settings.learning_rate
-    requests = ranks.Requests(saved.group)
+    settings = task.settings
+    schedule = task.schedule
+    group = saved.group
+    parameters = list(task.network.parameters())
+    requests = ranks.Requests(group)
     adam = setup.adamw(parameters, settings.weight_decay)
-    meter = Meter(saved.group.device, saved.name)
-    scaler = scaler or Scaler("fp32", saved.group.device)
-    parts = {"network": network, "optimiser": adam, "meter": meter, "scaler": scaler}
+    scaler = Scaler(settings.precision, group.device)
+    meter = Meter(group.device, saved.name)
+    parts = {"network": task.network, "optimiser": adam, "meter": meter, "scaler": scaler}
+    label = f"{task.action} {saved.name}"
     with setup.stopping() as stop:
         begun = time.monotonic() - resume(saved, parts)
-        saved.begin(CURVE, columns)
-        with Progress(schedule.last, label=f"{action} {saved.name}", start=saved.step) as progress:
-            for done, batch in enumerate(batches(saved.step), saved.step + 1):
-                rate = setup.learning_rate(done - 1, schedule.steps, schedule.warmup, peak)
+        saved.begin(CURVE, task.columns)
+        with Progress(schedule.last, label=label, start=saved.step) as progress:
+            # draw
+            for done, batch in enumerate(task.batches(saved.step), saved.step + 1):
+                rate = setup.learning_rate(
+                    done - 1, schedule.steps, schedule.warmup, settings.learning_rate
+                )
                 setup.set_rate(adam, rate)
-                numbers = learn(batch, done - 1)
+                # forward and backward
+                numbers = task.learn(batch, done - 1, scaler)
+                # reduce, clip, update
+                add_up(parameters, numbers, group)
                 scaler.unscale_(adam)
                 numbers["gradient_norm"] = setup.clip(parameters, settings.max_grad_norm)
                 scaler.step(adam)
                 scaler.update()
                 adam.zero_grad()
+                # row of the curve
                 skipped = scaler.skips(numbers["gradient_norm"], done)
                 if not skipped:
                     meter.add(numbers)
-                progress.advance(**{loss: numbers[loss] for loss in shown})
+                progress.advance(**{loss: numbers[loss] for loss in task.shown})
                 last = done == schedule.last
                 warm = done > schedule.warmup
                 write_row = (last or done % schedule.interval == 0) and not meter.empty
@@ -115,21 +137,31 @@ def train(
                 if (write_row or save) and not skipped:
                     values = floats(numbers)
                     # The clock decides on saves, but not on notes and faults.
-                    if examine and write_row:
-                        meter.note(examine(values, done))
-                    judged = warm and write_row
-                    check(values, done, peak, warm=judged, losses=shown, guessing=guessing)
+                    if write_row:
+                        meter.note(task.note(values, done))
+                    check(task, values, done, warm=warm and write_row)
                 if write_row:
                     means = meter.means(done if warm else None)
                     counts = {"step": done, "skipped": scaler.skipped}
                     saved.add(CURVE, learning_rate=rate, **counts, **means)
+                # save, and stop if a process was asked to
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
-                    payload = {"seconds": time.monotonic() - begun, **state}
-                    save_or_stop(saved, done, payload, stop, last=last)
+                    saved.save(done, {"seconds": time.monotonic() - begun, **state})
+                    if not last and group.any(bool(stop.requested)):
+                        raise Interrupted(
+                            f"{stop.requested or 'a signal'}: {saved.name} is saved at step "
+                            f"{done:,}; run it again to resume"
+                        )
     if scaler.skipped > MANY_SKIPPED * schedule.last:
         meter.note(scaler.note(schedule.last))
     return time.monotonic() - begun, meter.notes
+
+
+def add_up(parameters: Iterable[nn.Parameter], numbers: dict[str, Tensor], group: Ranks) -> None:
+    """Replace the gradients and the values of a step by their sums over the processes."""
+    gradients = [weight.grad for weight in parameters if weight.requires_grad]
+    group.add_up([*gradients, *numbers.values()])
 
 
 # --- numbers of the curve and the progress line ---------------------------------------------------
@@ -213,30 +245,22 @@ class Meter:
 # --- divergence and collapse ----------------------------------------------------------------------
 
 
-def check(
-    numbers: dict[str, float],
-    step: int,
-    peak: float,
-    *,
-    warm: bool,
-    losses: Sequence[str] = ("loss",),
-    guessing: float = math.inf,
-) -> None:
+def check(task: Task, numbers: dict[str, float], step: int, *, warm: bool) -> None:
     """Raise `InputError` if a training has diverged, or has collapsed after its warm-up.
 
-    peak: the maximum learning rate. warm: whether the warm-up is over. losses, guessing: see
-    `train`.
+    warm: whether the warm-up is over.
     """
     fault = ""
-    worst = max(losses, key=numbers.__getitem__)
+    peak = task.settings.learning_rate
+    worst = max(task.shown, key=numbers.__getitem__)
     lost = [name for name in ("loss", "gradient_norm") if not math.isfinite(numbers[name])]
     if lost:
         name = lost[0]
         fault = f"diverged: the {name.replace('_', ' ')} of step {step:,} is {numbers[name]}"
-    elif warm and numbers[worst] > DIVERGED * guessing:
+    elif warm and numbers[worst] > DIVERGED * task.guessing:
         fault = (
             f"diverged: the {worst.replace('_', ' ')} of step {step:,} is {numbers[worst]:.3g}, "
-            f"but guessing gives {guessing:.3g}"
+            f"but guessing gives {task.guessing:.3g}"
         )
     elif warm and numbers["spread"] < COLLAPSED:
         fault = (
@@ -252,58 +276,19 @@ def check(
 # --- states ---------------------------------------------------------------------------------------
 
 
-def save_or_stop(
-    saved: State, step: int, payload: dict[str, Any], stop: Stop, *, last: bool = False
-) -> None:
-    """Save a state; raise `Interrupted` if a process was asked to stop before the last step.
-
-    A failed save, for example on a full disk, is only logged: the training can end without this
-    state, and the next save may succeed. If a stop was requested, the `OSError` is raised.
-    """
-    unsaved = None
-    try:
-        saved.save(step, payload)
-    except OSError as error:
-        unsaved = error
-        reason = error.strerror or error
-        say(
-            f"{saved.name} cannot save its state at step {step:,}: {reason}; earlier states are "
-            "kept"
-        )
-    if last or not saved.group.any(bool(stop.requested)):
-        return
-    if unsaved is not None:
-        raise unsaved
-    signal = stop.requested or "a signal"
-    raise Interrupted(f"{signal}: {saved.name} is saved at step {step:,}; run it again to resume")
-
-
 def resume(saved: State, parts: dict[str, Any]) -> float:
     """Load the newest state, if any, into the `parts`; return the earlier training time in seconds.
 
-    The first process reads first: it deletes damaged states. Raises `InputError` if the state does
-    not fit.
+    The first process reads first: it deletes damaged states.
     """
     if not saved.group.first:
         saved.group.any(False)
-    try:
-        payload = saved.latest()
-        if payload is not None:
-            for part, owner in parts.items():
-                owner.load_state_dict(payload[part])
-    except InputError:
-        raise
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, RuntimeError) and "state_dict" not in str(error):  # of the device
-            raise
-        raise InputError(
-            f"{saved.folder} has a state of {saved.name} from another version of the code or from "
-            f"another model ({type(error).__name__}); delete the folder and run again: the "
-            "training starts again from step 0"
-        ) from None
+    payload = saved.latest()
     if saved.group.first:
         saved.group.any(False)
     if payload is None:
         return 0.0
+    for part, owner in parts.items():
+        owner.load_state_dict(payload[part])
     say(f"{saved.name} resumes from step {saved.step:,}")
     return payload["seconds"]

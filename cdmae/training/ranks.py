@@ -75,10 +75,21 @@ class Ranks:
 
         Collectives give up after minutes, but reading a large collection may take longer.
         """
+        if self.size == 1:
+            return
         if self.first:
             self.store.set(what, "done")
         else:
             self.store.wait([what], timedelta(days=1))
+
+    def wait_for_all(self, what: str) -> None:
+        """Let the first process wait until every process has called this with the same name."""
+        if self.size == 1:
+            return
+        names = [f"{what} {rank}" for rank in range(self.size)]
+        self.store.set(names[self.rank], "done")
+        if self.first:
+            self.store.wait(names, timedelta(days=1))
 
     def check_batch(self, name: str, size: int) -> None:
         """Raise `InputError` if the global batch `name` is smaller than the number of processes."""

@@ -15,9 +15,7 @@ last step's. A job never deletes them: only the workflow knows that the result i
 
 from __future__ import annotations
 
-import math
 import os
-import pickle
 import shutil
 import sys
 import time
@@ -33,49 +31,38 @@ from cdmae.errors import InputError
 from cdmae.files import complete, link, write_text
 from cdmae.training import leases
 from cdmae.training.ranks import Ranks
+from cdmae.training.sharing import ALONE as UNSHARED
+from cdmae.training.sharing import Shared, sharing
 
 KEPT = 2  # states kept: the newest, and the previous one in case the newest is damaged
-LONGEST_PAUSE = 24 * 3600  # seconds between two states
 # maximum share of the time for saving: large models on slow disks save less often
 SAVING_SHARE = 0.05
 ALONE = Ranks()
-UNREADABLE = (  # raised by `torch.load`
-    pickle.UnpicklingError,
-    EOFError,
-    LookupError,
-    TypeError,
-    ValueError,
-    RuntimeError,
-)
 
 
 def save_seconds() -> float:
     """Return the seconds between two states: ``CDMAE_SAVE_SECONDS``, 60 if it is not set."""
     text = os.environ.get("CDMAE_SAVE_SECONDS", "60")
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not 0 <= seconds <= LONGEST_PAUSE:
-        raise InputError(
-            f"CDMAE_SAVE_SECONDS is {text!r}; allowed: a number of seconds from 0 to "
-            f"{LONGEST_PAUSE:,}"
-        )
-    return seconds
+    if not text.replace(".", "", 1).isdigit():
+        raise InputError(f"CDMAE_SAVE_SECONDS is {text!r}; allowed: a number of seconds from 0")
+    return float(text)
 
 
 class State:
     """The state of the training `name` in its folder, as `opened` passes it to each process.
 
     step: the last step of the loaded state, or 0 without a state. tables: a dict from file names to
-    rows of text; the first row is the header.
+    rows of text; the first row is the header. shared: arrays that the processes share.
     """
 
-    def __init__(self, folder: Path, name: str, group: Ranks, writes: bool = False) -> None:
+    def __init__(
+        self, folder: Path, name: str, group: Ranks, shared: Shared = UNSHARED, writes: bool = False
+    ) -> None:
         """Take an existing folder; writes: whether this process, which holds its lease, writes."""
         self.folder = folder
         self.name = name
         self.group = group
+        self.shared = shared
         self.writes = writes
         self.step = 0
         self.tables: dict[str, list[list[str]]] = {}
@@ -101,8 +88,7 @@ class State:
     def latest(self) -> dict[str, Any] | None:
         """Return the payload of the newest intact state, or None; tensors are on the CPU.
 
-        A damaged state is reported, skipped and deleted. Raises `KeyError` for a state of another
-        version of this code.
+        A damaged state is reported, skipped and deleted.
         """
         for path in reversed(self._states()):
             if f"{_checksum(path):08x}" != path.name.split(".")[1]:
@@ -113,7 +99,7 @@ class State:
                 )
                 path.unlink()
                 continue
-            payload = _load(path)
+            payload = torch.load(path, map_location="cpu", weights_only=True)
             self.step = payload.pop("step")
             self.tables = payload.pop("tables")
             return payload
@@ -183,15 +169,16 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
     Raises `InputError` if another training holds the lock and does not release it within seconds.
     """
     if not group.first:
-        yield State(folder, name, group)
+        with sharing(folder, group) as shared:
+            yield State(folder, name, group, shared)
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with leases.held(folder, name):
+    with leases.held(folder, name), sharing(folder, group) as shared:
         # A kill during a save leaves unfinished files.
         for path in [*folder.glob(".*.part"), *folder.glob("step-*")]:
             if path.suffix != ".pt":
                 path.unlink()
-        yield State(folder, name, group, writes=True)
+        yield State(folder, name, group, shared, writes=True)
 
 
 def _save(payload: dict[str, Any], path: Path) -> None:
@@ -204,25 +191,6 @@ def _save(payload: dict[str, Any], path: Path) -> None:
         if not isinstance(cause, OSError):
             raise
         raise OSError(cause.errno, cause.strerror, str(path)) from None
-
-
-def _load(path: Path) -> dict[str, Any]:
-    """Read a file that `State.save` wrote, without running any code in it.
-
-    Raises `InputError` if another program wrote the file.
-    """
-    try:
-        payload = torch.load(path, map_location="cpu", weights_only=True)
-    except UNREADABLE as error:
-        if "alloc" in str(error):  # out of memory
-            raise
-        reason = type(error).__name__
-        raise InputError(
-            f"{path} is not a training state of this program ({reason}); delete it and run again"
-        ) from None
-    if not isinstance(payload, dict):
-        raise InputError(f"{path} is not a training state of this program; delete it and run again")
-    return payload
 
 
 def _checksum(path: Path) -> int:

@@ -7,12 +7,11 @@ commands.
 import hashlib
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
 from any_kind import as_objective
-from other_values import BESIDE, ELSEWHERE, REMEDY, VALUES, others, tried
+from other_values import BESIDE, REMEDY, VALUES, others, tried
 from pydantic import ValidationError
 from tiny_training import stage, train, write_teacher, write_tiny
 
@@ -194,9 +193,3 @@ def test_every_setting_of_random_weights_reaches_the_weights_of_a_pre_training(g
 def test_every_setting_of_importance_reaches_its_values(given, tmp_path):
     tokens = read_tokens(given[1].tokens)
     check(Importance(window=3), lambda settings, key: importance_of(settings, tokens, tmp_path))
-
-
-def test_settings_that_decide_something_else_have_a_test_there():
-    folder = Path(__file__).resolve().parents[1]
-    for path, _, name in (test.partition("::") for test in ELSEWHERE.values()):
-        assert f"def {name}(" in (folder / path).read_text(), f"{path} has no {name}"

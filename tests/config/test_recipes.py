@@ -2,9 +2,6 @@
 others, and plans.
 """
 
-import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -12,15 +9,11 @@ import pytest
 from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
-from cdmae.config import systems
 from cdmae.config.load import load
-from cdmae.config.reading import gather, read_yaml
-from cdmae.finetuning import common
+from cdmae.config.reading import gather
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import Plan, text
 from cdmae.pretraining.trainer import schedule
-from cdmae.report.facts import Facts
-from cdmae.report.paper import methods, published
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "config/recipes").glob("*.yaml"))
@@ -81,54 +74,25 @@ PRETRAINING = {
         "max_length": 144, "rates": (3e-4, 4000 / 80_000, 0.01), "bag_weight": 1.0,
     },
 }  # fmt: skip
-# queries, group, epochs, learning rate, warm-up (steps or a share), lengths of queries and
-# passages, random negatives
+# of each stage: queries, group, epochs, learning rate, warm-up (steps or a share), lengths of queries
+# and passages, random negatives
 STAGES = {
-    "retromae-stage1": (128, 16, 4, 2e-5, 0, 32, 140, 0),
-    "retromae-stage2": (128, 16, 4, 2e-5, 0, 32, 140, 0),
-    "dupmae-stage1": (128, 16, 4, 2e-5, 0, 32, 140, 0),
-    "dupmae-stage2": (128, 16, 4, 2e-5, 0, 32, 140, 0),
-    "simlm-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 10),
-    "simlm-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 10),
-    "simlm-stage3": (64, 24, 6, 3e-5, 1000, 32, 144, 10),
-    "master-stage1": (
-        64,
-        32,
-        pytest.approx(30_000 * 64 / 502_939, abs=1e-3),
-        5e-6,
-        1000,
-        32,
-        128,
-        0,
-    ),
-    "master-stage2": (
-        64,
-        32,
-        pytest.approx(40_000 * 64 / 502_939, abs=1e-3),
-        5e-6,
-        1000,
-        32,
-        128,
-        0,
-    ),
-    "cotmae-stage1": (64, 16, 3, 2e-5, 0.1, 32, 128, 0),
-    "cotmae-stage2": (64, 16, 2, 2e-5, 0.1, 32, 128, 0),
-    "condenser-stage1": (64, 8, 3, 5e-6, 0.1, 32, 128, 0),
-    "condenser-stage2": (64, 8, 2, 5e-6, 0.1, 32, 128, 0),
-    "cocondenser-stage1": (64, 8, 3, 5e-6, 0.1, 32, 128, 0),
-    "cocondenser-stage2": (64, 8, 2, 5e-6, 0.1, 32, 128, 0),
-    "contriever-stage1": (64, 32, 3, 2e-5, 1000, 32, 144, 0),
-    "contriever-stage2": (64, 32, 3, 2e-5, 1000, 32, 144, 0),
-    "lexmae-stage1": (24, 16, 3, 2e-5, 0.05, 32, 144, 0),
-    "lexmae-stage2": (24, 16, 3, 2e-5, 0.05, 32, 144, 0),
-    "seed-stage1": (64, 32, 3, 2e-5, 1000, 32, 128, 0),
-    "seed-stage2": (64, 32, 3, 2e-5, 1000, 32, 128, 0),
-    "rom-stage1": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
-    "rom-stage2": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
-    "toroder-stage1": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
-    "toroder-stage2": (64, 32, 3, 2e-5, 1000, 32, 144, 10),
-    "bowdpr-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
-    "bowdpr-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
+    "retromae": [(128, 16, 4, 2e-5, 0, 32, 140, 0)] * 2,
+    "dupmae": [(128, 16, 4, 2e-5, 0, 32, 140, 0)] * 2,
+    "simlm": [(64, 16, 3, 2e-5, 1000, 32, 144, 10)] * 2 + [(64, 24, 6, 3e-5, 1000, 32, 144, 10)],
+    "master": [
+        (64, 32, pytest.approx(3.8176, abs=1e-3), 5e-6, 1000, 32, 128, 0),
+        (64, 32, pytest.approx(5.0901, abs=1e-3), 5e-6, 1000, 32, 128, 0),
+    ],
+    "cotmae": [(64, 16, 3, 2e-5, 0.1, 32, 128, 0), (64, 16, 2, 2e-5, 0.1, 32, 128, 0)],
+    "condenser": [(64, 8, 3, 5e-6, 0.1, 32, 128, 0), (64, 8, 2, 5e-6, 0.1, 32, 128, 0)],
+    "cocondenser": [(64, 8, 3, 5e-6, 0.1, 32, 128, 0), (64, 8, 2, 5e-6, 0.1, 32, 128, 0)],
+    "contriever": [(64, 32, 3, 2e-5, 1000, 32, 144, 0)] * 2,
+    "lexmae": [(24, 16, 3, 2e-5, 0.05, 32, 144, 0)] * 2,
+    "seed": [(64, 32, 3, 2e-5, 1000, 32, 128, 0)] * 2,
+    "rom": [(64, 32, 3, 2e-5, 1000, 32, 144, 10)] * 2,
+    "toroder": [(64, 32, 3, 2e-5, 1000, 32, 144, 10)] * 2,
+    "bowdpr": [(64, 16, 3, 2e-5, 1000, 32, 144, 0)] * 2,
 }
 DEPTHS = {"lexmae-stage1": 1000}  # negatives; 200 in all others
 
@@ -165,85 +129,28 @@ def test_its_pretraining_is_the_published_one(name):
     assert list(encoder.maskings[1:]) in ([], [expected.get("decoder_masking", "whole_word")])
 
 
-def test_the_arms_of_figure_4_warm_up_for_the_share_of_stage_1():
-    """A number of steps would be two thirds of the training with the largest batch, and a fiftieth
-    of the other's.
-    """
-    files = [ROOT / "config/paper.yaml", ROOT / "config/paper-ablations.yaml"]
-    stages = load(gather(ROOT / "config/config.yaml", files)).stages
-    arms = [
-        stage for name, stage in stages.items() if name == "stage1" or name.startswith("group-")
-    ]
-    plans = [common.schedule(stage, 502_939, "arm") for stage in arms]
-    assert len(plans) == 6 and len({plan.steps for plan in plans}) == 6
-    assert [plan.warmup / plan.steps for plan in plans] == pytest.approx([0.0424] * 6, abs=5e-4)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_its_stages_are_the_published_ones(name):
     config = layered(name)
     keys = (
-        "queries", "group", "epochs", "learning_rate", "warmup_steps", "query_length", "passage_length",
-        "random_negatives",
+        "queries", "group", "epochs", "learning_rate", "warmup_steps", "query_length",
+        "passage_length", "random_negatives",
     )  # fmt: skip
-    systems = {
-        each: config.systems[each]
-        for each in read_yaml(ROOT / f"config/recipes/{name}.yaml")["systems"]
-    }
-    retrievers = {each: system for each, system in systems.items() if system.kind == "retriever"}
-    assert retrievers.keys() == {each for each in STAGES if each.startswith(f"{name}-")}
-    for each, system in retrievers.items():
+    negatives = "bm25"
+    for number, expected in enumerate(STAGES[name], start=1):
+        system = config.systems[f"{name}-stage{number}"]
         stage = config.stages[system.stage]
-        assert tuple(getattr(stage, key) for key in keys) == STAGES[each], each
-        assert (stage.depth, stage.in_batch) == (DEPTHS.get(each, 200), True)
-        number = int(each[-1])
-        assert system.encoder == name
-        assert system.negatives == ("bm25" if number == 1 else f"{name}-stage{number - 1}")
+        assert tuple(getattr(stage, key) for key in keys) == expected
+        assert stage.depth == DEPTHS.get(f"{name}-stage{number}", 200) and stage.in_batch
+        assert (system.encoder, system.negatives) == (name, negatives)
+        negatives = f"{name}-stage{number}"
 
 
 def test_simlm_distils_from_the_papers_reranker():
     config = layered("simlm")
     reranker, last = config.systems["simlm-reranker"], config.systems["simlm-stage3"]
-    assert last.teacher == "simlm-reranker" and config.stages[last.stage].alpha == 0.2
-    assert (
-        reranker.negatives == "simlm-stage2"
-        and config.encoders[reranker.encoder].start == "electra"
-    )
-    stage = config.stages[reranker.stage]
-    found = (
-        stage.queries,
-        stage.group,
-        stage.forward_factor,
-        stage.learning_rate,
-        stage.epochs,
-        stage.rdrop,
-    )
-    assert (*found, stage.max_length, stage.warmup_steps) == (64, 64, 4, 3e-5, 3, 1.0, 192, 1000)
-
-
-@pytest.mark.parametrize("path", RECIPES, ids=NAMES)
-def test_every_value_of_a_recipe_names_its_source(path):
-    """A value that stands alone on its line is followed by a comment, but where the stage before
-    has said it.
-    """
-    said = set()
-    for line in (
-        path.read_text(encoding="utf-8")
-        .split("\nencoders:\n")[1]
-        .split("\nsystems:\n")[0]
-        .splitlines()
-    ):
-        value, _, comment = line.strip().partition("#")
-        key, _, value = value.partition(":")
-        if value.strip() and key not in (
-            "objective",
-            "start",
-            "kind",
-            "decoder_masking",
-            "random_share",
-        ):
-            assert comment or (key, value.strip()) in said, line
-            said.add((key, value.strip()))
+    assert last.teacher == "simlm-reranker" and reranker.negatives == "simlm-stage2"
+    assert config.encoders[reranker.encoder].start == "electra"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -266,47 +173,6 @@ def test_a_recipe_stands_beside_the_paper_and_is_planned(name):
 def test_all_recipes_together_are_what_each_is_alone():
     together = layered(*NAMES)
     for name in NAMES:
-        alone = layered(name)
         for section in ("starts", "encoders", "stages", "systems"):
-            assert getattr(alone, section).items() <= getattr(together, section).items()
-    assert set(PRETRAINING) == set(NAMES) and len(NAMES) == 13, "each has its table"
-
-
-def test_a_recipe_stands_beside_its_published_row():
-    """Trained here, RetroMAE is its own recipe, not the published checkpoint that everything starts
-    from.
-    """
-
-    def measured(config):
-        """The systems of every method of the paper, where all are measured."""
-        target = systems.targets(config)[0]
-        return methods.methods(
-            Facts(config.values(), {(name, target, "RR@10"): None for name in config.systems})
-        )
-
-    found = measured(layered(*NAMES))
-    assert {name: found[name] for name in published.OBJECTIVES} == {
-        name: [
-            f"{objective}-stage{number}"
-            for number in ((1, 2, 3) if objective == "simlm" else (1, 2))
-        ]
-        for name, objective in published.OBJECTIVES.items()
-    }
-    assert "RetroMAE" not in measured(layered())  # its start is pre-trained on general text
-
-
-def test_the_command_plans_them_all():
-    files = [str(path.relative_to(ROOT)) for path in RECIPES]
-    command = [
-        sys.executable,
-        "-m",
-        "cdmae",
-        "plan",
-        "--configfile",
-        "config/paper.yaml",
-        *files,
-    ]
-    described = [*command, "--gpus", "8", "--gpu", "h200"]
-    found = subprocess.run(described, cwd=ROOT, text=True, capture_output=True)
-    assert found.returncode == 0, found.stderr
-    assert re.search(r"on 8 x h200, [\d.]+ GPU-hours", found.stdout)
+            assert getattr(layered(name), section).items() <= getattr(together, section).items()
+    assert set(PRETRAINING) == set(NAMES), "each has its table"

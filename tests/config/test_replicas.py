@@ -2,15 +2,11 @@
 jobs stay.
 """
 
-import re
-
 import pytest
 from made_up import make_model
 from planned import changed, plan
 
 from cdmae.config.load import load
-from cdmae.config.reading import gather
-from cdmae.config.seeds import base, first
 from cdmae.errors import InputError
 from workflow.facts import facts as report_facts
 
@@ -31,28 +27,6 @@ def jobs(values):
 def test_seeds_that_cannot_be(values, seeds):
     with pytest.raises(InputError, match="^seed"):
         load(values | {"seed": seeds})
-
-
-def test_one_seed_on_the_command_line_replaces_a_list(tmp_path):
-    default = tmp_path / "default.yaml"
-    default.write_text("seed: [42, 43]\n")
-    assert load(gather(default)).seed == (42, 43)
-    assert load(gather(default, overrides={"seed": 7})).seed == (7,)
-    assert load(gather(default, overrides={"seed": ["7", "8"]})).seed == (7, 8)
-
-
-def test_names_tell_seeds():
-    assert base("mae@43") == base("mae") == "mae"
-    assert first(["mae", "mae@43", "bm25"]) == ["mae", "bm25"]
-
-
-@pytest.mark.parametrize("section", ["encoders", "stages", "systems"])
-def test_no_name_of_a_config_can_be_that_of_a_replica(values, section):
-    values[section]["x@8"] = {}
-    with pytest.raises(
-        InputError, match=f"{section} has the name x@8; expected up to 64 letters, digits, - and _"
-    ):
-        load(values)
 
 
 def test_what_a_seed_decides_exists_once_per_seed_and_again_from_its_written_values(config, values):
@@ -91,26 +65,13 @@ def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(conf
 
 
 def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(jobs, values):
-    before, after = plan(values), jobs
-    assert not changed(before, after)
-    assert all(after[key].inputs == before[key].inputs for key in before.keys() - {("report", "")})
-    added = sorted(after.keys() - before.keys())
-    assert {name.partition("@")[0] for _, name in added} == {
-        "mae",
-        "cdmae",
-        "one",
-        "cross",
-        "three",
-        "fused",
-    }
-    decided = re.compile(r"(mae|cdmae|one|cross|three|fused)(/|$)")
-    repeated = sorted((rule, name) for rule, name in before if decided.match(name))
-    repeated.remove(("masked_terms", "cdmae"))  # shown for the first seed
-    for collection in ("docs", "other"):  # kept for `./run search`, and for negatives
-        repeated.remove(("encode", f"three/{collection}"))
-    assert [(rule, name.replace("@8", "")) for rule, name in added if "@8" in name] == repeated
-    assert [(rule, name.replace("@9", "")) for rule, name in added if "@9" in name] == repeated
-    assert len(added) == 2 * len(repeated)
+    before = plan(values)
+    assert not changed(before, jobs)
+    assert all(jobs[key].inputs == before[key].inputs for key in before.keys() - {("report", "")})
+    added = {(rule, name.partition("@")[0]) for rule, name in jobs.keys() - before.keys()}
+    trained = {("pretrain", "mae"), ("train", "one"), ("train", "cross"), ("teacher", "three")}
+    assert trained | {("fuse", "fused")} <= added
+    assert not [rule for rule, name in added if rule in ("collection", "bm25", "masked_terms")]
 
 
 def test_the_report_reads_every_seed_s_measures_and_the_first_seed_s_curves(config):

@@ -12,9 +12,10 @@ from cdmae.errors import InputError
 from cdmae.exporting import folder, graph, target
 from cdmae.files import read_json
 from cdmae.models import checkpoint
+from cdmae.retrieval import kinds
 from cdmae.retrieval import vectors as inference
-from cdmae.retrieval.multivectors import MultiVectors
-from cdmae.retrieval.vectors import read_shards
+from cdmae.retrieval.kinds import read_shards
+from cdmae.retrieval.kinds.multi import MultiVectors
 
 onnxruntime = pytest.importorskip("onnxruntime")
 LENGTHS = {"query_length": 16, "passage_length": 32}
@@ -36,12 +37,18 @@ def model_of(tiny, path, kind="retriever", **described):
 def exported(tiny, tmp_path, onnx=True, **described):
     """Export a retriever; the export and our vectors of the passages."""
     model = model_of(tiny, tmp_path / "model", **described)
-    inference.encode_passages(model, tiny.tokens, tmp_path / "vectors", 1)
+    inference.write_vectors(
+        encoder={"encoded_by": "vectors"},
+        model=model,
+        tokens=tiny.tokens,
+        output=tmp_path / "vectors",
+    )
     source = folder.Source(str(model), "retriever", str(tiny.collection), str(tmp_path / "vectors"))
     files = folder.export(source, tmp_path / "to", onnx=onnx)
     assert set(files) >= {"model.safetensors", "cdmae.json", "tokenizer.json", "passages.parquet"}
     assert not list((tmp_path / "to").rglob(".*"))
-    return tmp_path / "to", inference.joined([each[:] for each in read_shards(source.vectors)])
+    parts = [each[:] for each in read_shards(source.vectors)]
+    return tmp_path / "to", kinds.of(parts[0]).joined(parts)
 
 
 def embedded(path, texts):

@@ -5,7 +5,6 @@ words.
 import os
 import shutil
 import signal
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,6 @@ from tiny_training import PASSAGES, QUERIES, encoder, stage, train
 from cdmae.errors import InputError, Interrupted
 from cdmae.files import read_json
 from cdmae.finetuning import reranker, retriever
-from cdmae.runs import read_run
 
 TRAINERS = {"retriever": retriever, "reranker": reranker}
 BOTH = pytest.mark.parametrize("kind", TRAINERS)
@@ -89,28 +87,6 @@ def test_training_leaves_the_global_generators_alone(tiny, tmp_path, kind):
     train(TRAINERS[kind], tiny, tmp_path, stage(kind, epochs=0.3))
     assert (torch.get_rng_state() == before[0]).all()
     assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
-
-
-@BOTH
-def test_a_margin_counts_what_it_removes_and_none_is_the_training_without(tiny, tmp_path, kind):
-    run, recipe = read_run(tiny.negatives), stage(kind, epochs=0.3)
-    mined, left = 0, []
-    for query in range(QUERIES):
-        passages, scores = (values[: recipe.depth] for values in run.ranked(query))
-        own = passages == query
-        mined += int((~own).sum())
-        left.append(int((scores <= 0.8 * scores[own][0]).sum()) if own.any() else 0)
-    folder = train(TRAINERS[kind], tiny, tmp_path / "on", replace(recipe, margin=0.2))
-    assert read_json(folder / "about.json")["counts"] == {
-        "mined negatives removed by the margin": mined - sum(left),
-        "mined negatives left by it": sum(left),
-        "with random negatives only, because the margin removed all mined ones": left.count(0),
-        "with short lists, completed by random passages": sum(
-            count + recipe.random_negatives < 3 for count in left
-        ),
-    }
-    off = train(TRAINERS[kind], tiny, tmp_path / "off", recipe)
-    assert read_json(off / "about.json")["counts"] == {}
 
 
 @pytest.mark.parametrize(

@@ -1,413 +1,281 @@
 """Properties of the groups that the trainers learn from."""
 
-import math
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tiny_training import stage
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.systems import WHOLE
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
+from cdmae.finetuning.groups import Drawing
 from cdmae.finetuning.selection import Selection
 from cdmae.finetuning.teacher import Teacher
-from cdmae.retrieval import trec
 from cdmae.runs import Run, write_run
 
 PASSAGES, QUERIES = 60, 12
 
 
-def passages_of(
-    folder: Path, titles: list[str], texts: list[str], *rest: dict[str, pd.DataFrame]
-) -> Path:
-    """Write a collection; `rest`: queries and judgments."""
+def collection_of(folder, titles, texts, queries=(), judged=()):
+    """Write a collection; its folder."""
     names = [f"p{row}" for row in range(len(texts))]
     passages = pa.table({"passage_id": names, "title": titles, "text": texts})
-    write_collection(folder, Collection(passages, *(rest or ({}, {})), {}))
+    write_collection(folder, Collection(passages, dict(queries), dict(judged), {}))
     return folder
 
 
-def qrels_of(pairs: list[tuple[int, int, int]]) -> pd.DataFrame:
-    return pd.DataFrame(pairs, columns=["query", "passage", "grade"]).astype(
-        {"query": "int32", "passage": "int32"}
-    )
+def qrels_of(pairs):
+    return pd.DataFrame(pairs, columns=["query", "passage", "grade"]).astype("int32")
+
+
+def run_of(*lists):
+    """A run from (passages, scores) of each query."""
+    passages, scores = zip(*lists, strict=True)
+    return Run.of([np.array(each) for each in passages], [np.array(each) for each in scores])
 
 
 @pytest.fixture
 def run():
-    """Every query's list: 20 passages, its positives (row q, and q + 12 for the even ones) among
-    them.
-    """
+    """Every query's list: 20 passages, its positives (row q, and q + 12) first."""
     generator = np.random.default_rng(5)
     lists = []
     for query in range(QUERIES):
         rest = np.setdiff1d(np.arange(PASSAGES), [query, query + 12])
-        lists.append(
-            np.concatenate([[query, query + 12], generator.choice(rest, 18, replace=False)])[:20]
-        )
+        lists.append(np.append([query, query + 12], generator.choice(rest, 18, replace=False)))
     return Run.of(lists, [np.arange(20, 0, -1, dtype=np.float32)] * QUERIES)
 
 
+# even queries have two positives
 QRELS = qrels_of([(q, p, 1) for q in range(QUERIES) for p in ([q, q + 12] if q % 2 == 0 else [q])])
 
 
-def make(run: Run, qrels: pd.DataFrame = QRELS, texts: np.ndarray | None = None, **changed: int):
+def make(run, qrels=QRELS, texts=None, ranking=None, **changed):
     settings = {"depth": 20, "group": 8, "random_negatives": 3, "seed": 42} | changed
     texts = np.arange(PASSAGES) if texts is None else texts
-    seed = settings.pop("seed")
-    selection = groups.select(run, qrels, texts, **settings)
-    drawing = {key: settings[key] for key in ("group", "random_negatives")}
-    return groups.examples_of(selection, **drawing, seed=seed), selection.counts()
+    drawing = Drawing("train", **settings)
+    selection = groups.select(run, qrels, texts, drawing, ranking)
+    return groups.examples_of(selection, drawing), selection.counts()
 
 
-def test_no_positive_and_no_passage_twice_in_any_group(run):
+def test_no_positive_and_no_passage_twice_in_any_group_and_all_of_a_pool_is_drawn(run):
     examples, _ = make(run)
-    for epoch in range(20):
-        for row, group in zip(
-            examples.queries, examples.draw(np.arange(len(examples)), epoch), strict=True
-        ):
+    drawn = set()
+    for epoch in range(60):
+        every = examples.draw(np.arange(len(examples)), epoch)
+        for row, group in zip(examples.queries, every.tolist(), strict=True):
             positives = set(QRELS.loc[QRELS["query"] == row, "passage"])
             assert group[0] in positives
-            assert not positives & set(group[1:].tolist())
-            assert len(set(group.tolist())) == 8
-
-
-def test_the_positive_rotates_with_the_epoch(run):
-    examples, _ = make(run)
+            assert not positives & set(group[1:])
+            assert len(set(group)) == 8
+        drawn |= set(every[1, 1:].tolist())
+    pool = examples.pool(1)
+    assert drawn == set(pool.tolist())
+    assert len(pool) == len(examples.mined[1]) + 3
     firsts = [examples.draw(np.array([0, 1]), epoch)[:, 0].tolist() for epoch in range(4)]
     assert firsts == [[0, 1], [12, 1], [0, 1], [12, 1]]
+    shallow, _ = make(run, depth=9)  # the first place is the positive
+    assert shallow.mined[1].tolist() == run.ranked(1)[0][1:9].tolist()
 
 
 def test_groups_depend_on_seed_epoch_and_query_and_on_nothing_else(run):
     examples, _ = make(run)
     alone = np.concatenate([examples.draw(np.array([row]), 3) for row in range(QUERIES)])
     assert (examples.draw(np.arange(QUERIES), 3) == alone).all()
-    assert (make(run)[0].draw(np.arange(QUERIES), 3) == alone).all()
     assert (examples.draw(np.arange(QUERIES), 4) != alone).any()
     assert (make(run, seed=43)[0].draw(np.arange(QUERIES), 3) != alone).any()
-    fewer, _ = make(
-        run, QRELS[QRELS["query"] != 2]
-    )  # a query less does not change what the others draw
+    fewer, _ = make(run, QRELS[QRELS["query"] != 2])
     assert (fewer.draw(np.arange(QUERIES - 1), 3) == np.delete(alone, 2, axis=0)).all()
 
 
-def test_negatives_come_from_the_pool_which_depth_cuts_by_places_and_all_of_it_is_drawn_some_day(
-    run,
-):
-    examples, _ = make(run)
-    pool = set(examples.pool(1).tolist())
-    assert set(examples.mined[1].tolist()) < pool
-    assert len(pool) == len(examples.mined[1]) + 3
-    drawn = {
-        int(each) for epoch in range(60) for each in examples.draw(np.array([1]), epoch)[0, 1:]
-    }
-    assert drawn == pool
-    # the first place is the positive
-    examples, _ = make(run, depth=9)
-    assert examples.mined[1].tolist() == run.ranked(1)[0][1:9].tolist()
-
-
-def test_passages_with_the_text_of_a_positive_are_no_negatives(run):
-    texts = np.arange(PASSAGES)
-    duplicate = int(run.ranked(3)[0][5])
-    texts[duplicate] = texts[3]
-    examples, counts = make(run, texts=texts)
-    assert duplicate not in examples.mined[3]
-    assert counts["negatives removed as copies of a judged passage"] == 1
-    drawn = [examples.draw(np.array([3]), epoch)[0, 1:] for epoch in range(50)]
-    assert duplicate not in np.concatenate(drawn)
-
-
-def test_what_the_judgments_exclude_is_never_drawn_and_what_they_call_irrelevant_is(run):
-    """Neither mined, nor at random, nor from another group of the batch, nor in a copy; in `run`
-    there are 20 of 60.
-    """
-    mined, other, copy = (
-        int(run.ranked(3)[0][5]),
-        *np.setdiff1d(np.arange(24, PASSAGES), run.ranked(3)[0])[:2].tolist(),
-    )
+def test_copies_of_judged_passages_are_no_negatives_and_irrelevant_ones_are(run):
+    """Neither mined, nor at random, nor from another group of the batch."""
+    mined = int(run.ranked(3)[0][5])
+    other, copy = np.setdiff1d(np.arange(24, PASSAGES), run.ranked(3)[0])[:2].tolist()
+    duplicate = int(run.ranked(3)[0][6])
     texts = np.arange(PASSAGES)
     texts[copy] = texts[other]
-    judged = [(query, query, 1) for query in range(QUERIES)] + [
-        (3, mined, -100),
-        (3, other, -100),
-        (3, 15, 0),
-    ]
-    examples, _ = make(run, qrels_of(sorted(judged)), texts, random_negatives=50)
+    texts[duplicate] = texts[3]
+    judged = [(query, query, 1) for query in range(QUERIES)]
+    judged += [(3, mined, -100), (3, other, -100), (3, 15, 0), (3, PASSAGES, 1)]
+    examples, counts = make(run, qrels_of(sorted(judged)), texts, random_negatives=50)
     pool = set(examples.pool(3).tolist())
-    assert pool == set(range(PASSAGES)) - {3, mined, other, copy}
+    assert pool == set(range(PASSAGES)) - {3, mined, other, copy, duplicate}
     assert examples.positives[3].tolist() == [3]
-    excluded = examples.excluded(
-        np.array([2, 3]), np.array([[2, other, 30], [3, 31, 32]], np.int32)
-    )
-    assert excluded.nonzero()[1].tolist() == [1] and excluded[1, 1]
+    assert counts["negatives removed as copies of a judged passage"] >= 1
+    drawn = np.array([[2, other, 30], [3, 31, duplicate]], np.int32)
+    excluded = examples.excluded(np.array([2, 3]), drawn)
+    assert excluded.nonzero()[0].tolist() == [1, 1]
+    assert excluded.nonzero()[1].tolist() == [1, 5]
+
+
+def test_other_positives_in_the_batch_are_excluded(run):
+    """12: also query 0's; 30: the text of query 1's."""
+    texts = np.arange(PASSAGES)
+    texts[30] = texts[1]
+    examples, _ = make(run, texts=texts)
+    drawn = np.array([[0, 40, 30], [1, 12, 41]], dtype=np.int32)
+    expected = np.zeros((2, 6), dtype=bool)
+    expected[0, 4] = expected[1, 2] = True
+    assert (examples.excluded(np.array([0, 1]), drawn) == expected).all()
 
 
 def test_what_is_left_out_is_counted(run):
-    lists = [run.ranked(query) for query in range(QUERIES)]
-    passages = [each[0] for each in lists]
+    passages = [run.ranked(query)[0] for query in range(QUERIES)]
     passages[4], passages[5] = passages[4][:2], passages[5][:4]  # only positives; three negatives
     shorter = Run.of(passages, [np.ones(len(each), np.float32) for each in passages])
     examples, counts = make(shorter, QRELS[QRELS["query"] != 7])
     assert sorted(set(range(QUERIES)) - set(examples.queries.tolist())) == [4, 7]
-    assert counts["left out without a relevant passage"] == 1
-    assert counts["left out without negatives"] == 1
-    assert counts["with short lists, completed by random passages"] == 1
-    row = int(np.flatnonzero(examples.queries == 5)[0])
-    assert len(examples.pool(row)) == 7
-    assert set(passages[5][1:].tolist()) < set(examples.pool(row).tolist())
+    assert counts == {
+        "left out without a relevant passage": 1,
+        "left out without negatives": 1,
+        "with short lists, completed by random passages": 1,
+    }
+    assert len(examples.pool(int(np.flatnonzero(examples.queries == 5)[0]))) == 7
 
 
 def test_the_margin_by_hand():
     """Kept is s <= .75 x 8 = 6 for the one positive that the run ranks; nothing where it ranks none
     within the depth.
 
-    No list names passages 20 to 31, which random ones come from.
+    Passage 31 is a copy of passage 9. No list names passages 20 to 31, which random ones come from.
     """
     scored = {7: 9.0, 0: 8.0, 8: 7.0, 5: 6.25, 9: 6.0, 6: 1.0}
-    lists = [list(scored), [7, 8, 9, 1], [2, 7, 3, 8, 9]]
-    scores = [list(scored.values()), [4.0, 3.0, 2.0, 1.0], [8.0, 6.5, 5.0, 4.5, 3.0]]
-    run = Run.of([np.array(rows) for rows in lists], [np.array(own) for own in scores])
+    run = run_of(
+        (list(scored), list(scored.values())),
+        ([7, 8, 9, 1], [4.0, 3.0, 2.0, 1.0]),
+        ([2, 7, 3, 8, 9], [8.0, 6.5, 5.0, 4.5, 3.0]),
+    )
     qrels = qrels_of([(0, 0, 1), (0, 10, 1), (1, 1, 1), (2, 2, 1), (2, 3, 1)])
-    how = {"depth": 5, "group": 3, "random_negatives": 2, "margin": 0.25, "texts": np.arange(32)}
+    texts = np.arange(32)
+    texts[31] = texts[9]
+    how = {"depth": 5, "group": 3, "random_negatives": 2, "margin": 0.25, "texts": texts}
     examples, counts = make(run, qrels, **how)
-    assert [examples.mined[row].tolist() for row in range(3)] == [
-        [9],
-        [],
-        [8, 9],
-    ]  # query 2: its best has 8, too
-    assert {what: count for what, count in counts.items() if count} == {
+    # the best positive of query 2 has 8, too
+    assert [examples.mined[row].tolist() for row in range(3)] == [[9], [], [8, 9]]
+    assert counts == {
         "mined negatives removed by the margin": 7,
         "mined negatives left by it": 3,
         "with random negatives only, because the margin removed all mined ones": 1,
     }
     everything, _ = make(run, qrels, **how | {"random_negatives": 32})
-    suspects = [{7, 0, 8, 5, 10}, {7, 8, 9, 1}, {2, 7, 3}]
-    assert [set(everything.pool(row).tolist()) for row in range(3)] == [
-        set(range(32)) - own for own in suspects
-    ]
-    drawn = np.array(
-        [[0, 20, 21], [1, 8, 22], [2, 9, 7]], np.int32
-    )  # nor are they negatives from another group
+    suspects = [{7, 0, 8, 5, 10}, {7, 8, 9, 1, 31}, {2, 7, 3}]
+    pools = [set(everything.pool(row).tolist()) for row in range(3)]
+    assert pools == [set(range(32)) - own for own in suspects]
+    # nor are they negatives from another group
+    drawn = np.array([[0, 20, 21], [1, 8, 22], [2, 9, 7]], np.int32)
     excluded = examples.excluded(np.arange(3), drawn)
     assert [drawn.ravel()[row].tolist() for row in excluded] == [[8, 7], [8, 9, 7], [7]]
-    deeper, _ = make(run, qrels, **how | {"depth": 6})
-    assert [deeper.mined[row].tolist() for row in range(3)] == [[9, 6], [], [8, 9]]
-
-
-def test_a_margin_takes_copies_of_what_it_removes_and_leaves_the_other_draws(run):
-    """Scores are 20 to 1 by rank, and the positive is first: up to 18 is kept with a margin of .1."""
-    first, *rest = run.ranked(1)[0]
-    texts = np.arange(PASSAGES)
-    texts[rest[7]] = texts[rest[0]]
-    examples, counts = make(run, QRELS[QRELS["query"] == 1], texts, margin=0.1)
-    assert first == 1 and examples.mined[0].tolist() == [*rest[1:7], *rest[8:]]
-    assert counts["mined negatives removed by the margin"] == 2
-    without, near = (make(run, margin=margin)[0] for margin in (0.0, 1e-9))
-    assert (without.draw(np.arange(QUERIES), 0) == near.draw(np.arange(QUERIES), 0)).all()
 
 
 @pytest.mark.parametrize("score", [0.0, -3.0])
 def test_a_margin_needs_scores_of_which_a_share_is_a_distance(score):
-    run = Run.of([np.array([0, 1])], [np.array([score, score - 1])])
-    with pytest.raises(
-        InputError,
-        match=rf"margin is 0.05, a share of .* is {score:g} for query 0 of the run",
-    ):
-        make(run, qrels_of([(0, 0, 1)]), margin=0.05)
-    assert make(
-        Run.of([np.array([2, 1])], [np.array([score, score])]), qrels_of([(0, 0, 1)]), margin=0.05
-    ), "unranked"
+    words = rf"margin is 0.05, a share of .* is {score:g} for query 0 of the run"
+    with pytest.raises(InputError, match=words):
+        make(run_of(([0, 1], [score, score - 1])), qrels_of([(0, 0, 1)]), margin=0.05)
 
 
-def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run, tmp_path):
+def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run):
     """Query 0: one of two positives and 5 of its negatives; 1: no positive; 2: too few negatives;
     the rest as it is.
     """
     ranked = [run.ranked(query)[0].tolist() for query in range(QUERIES)]
-    others = np.setdiff1d(np.arange(24, PASSAGES), ranked[0])
-    ranked[0] = [ranked[0][4], 12, *ranked[0][10:14], int(others[0])]
+    other = int(np.setdiff1d(np.arange(24, PASSAGES), ranked[0])[0])
+    ranked[0] = [ranked[0][4], 12, *ranked[0][10:14], other]
     ranked[1], ranked[2] = ranked[1][1:], ranked[2][:5]
-    lines = [
-        f"q{query} Q0 p{passage} {rank} {50 - rank - query / 8} theirs\n"
-        for query, passages in enumerate(ranked)
-        for rank, passage in enumerate(passages)
-    ]
-    (tmp_path / "theirs.run").write_text("".join(lines))
-    ids = [f"q{row}" for row in range(QUERIES)], [f"p{row}" for row in range(PASSAGES)]
-    theirs = trec.read_run(tmp_path / "theirs.run", *ids, WHOLE)
+    theirs = run_of(*((each, np.arange(len(each), 0, -1.0)) for each in ranked))
     examples, counts = make(run, ranking=theirs, group=6, random_negatives=0)
     assert examples.queries.tolist() == [0, *range(3, QUERIES)]
-    assert examples.positives[0].tolist() == [12] and set(examples.mined[0].tolist()) == {
-        ranked[0][0],
-        *ranked[0][2:6],
-    }
-    assert examples.barred[0].tolist() == [0, 12], (
-        "of another group, what is judged is no negative still"
-    )
-    assert {what: count for what, count in counts.items() if count} == {
+    assert examples.positives[0].tolist() == [12]
+    assert set(examples.mined[0].tolist()) == {ranked[0][0], *ranked[0][2:6]}
+    assert examples.barred[0].tolist() == [0, 12], "judged passages of another group"
+    assert counts == {
         "left out because the teacher ranks no judged passage": 1,
         "left out because the teacher ranks too few negatives": 1,
         "mined negatives removed as not ranked by the teacher": 13,
     }
-    written = {(line.split()[0], line.split()[2]): np.float32(line.split()[4]) for line in lines}
-    for epoch in range(3):
-        drawn = examples.draw(np.arange(len(examples)), epoch)
-        scores = Teacher(theirs, "t").scores(examples.queries, drawn)
-        for query, passages, own in zip(examples.queries, drawn, scores, strict=True):
-            assert own.tolist() == [written[f"q{query}", f"p{passage}"] for passage in passages]
-
-
-def test_a_grade_of_zero_or_a_judged_passage_that_is_not_there_is_no_positive(run):
-    examples, _ = make(run, qrels_of([(0, 0, 1), (0, 12, 0)]))
-    assert examples.positives[0].tolist() == [0]
-    assert 12 in examples.mined[0]
-    examples, counts = make(run, qrels_of([(0, 0, 1), (0, PASSAGES, 1), (1, PASSAGES, 2)]))
-    assert examples.positives[0].tolist() == [0]
-    assert examples.queries.tolist() == [0]
-    assert counts["left out without a relevant passage"] == QUERIES - 1
+    drawn = examples.draw(np.arange(len(examples)), 0)
+    scores = Teacher(theirs, "t").scores(examples.queries, drawn)
+    for query, passages, own in zip(examples.queries, drawn, scores, strict=True):
+        places = [ranked[query].index(passage) for passage in passages]
+        assert own.tolist() == [len(ranked[query]) - place for place in places]
 
 
 def test_a_collection_too_small_for_the_group_is_an_error(run):
     examples, _ = make(run, group=70)
-    for find_out in (examples.check, lambda: examples.draw(np.array([0]), 0)):
-        with pytest.raises(InputError, match="query 0 .* group is 70; allowed: at most 59"):
-            find_out()
-    examples, _ = make(run, group=59)
-    examples.check()
+    with pytest.raises(InputError, match="query 0 .* group is 70; allowed: at most 59"):
+        examples.draw(np.array([0]), 0)
     texts = np.arange(PASSAGES)
     texts[50] = texts[4]
     examples, _ = make(run, group=59, texts=texts)
+    examples.draw(np.array([1]), 0)
     with pytest.raises(InputError, match="query 4 .* group is 59; allowed: at most 58"):
-        examples.check()
+        examples.draw(np.array([4]), 0)
 
 
-def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run):
-    examples, _ = make(run)
+@pytest.mark.parametrize("topics", [None, np.arange(QUERIES) % 3])
+def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run, topics):
+    """Of one topic, except the batch at a border."""
+    examples = replace(make(run)[0], topics=topics)
     steps = list(examples.batches(5, 6))
-    assert [(step, epoch) for step, epoch, _ in steps] == [
-        (0, 0),
-        (1, 0),
-        (2, 1),
-        (3, 1),
-        (4, 2),
-        (5, 2),
-    ]
+    assert [step for step, *_ in steps] == list(range(6))
+    assert [epoch for _, epoch, _ in steps] == [0, 0, 1, 1, 2, 2]
     for epoch in range(3):
-        seen = np.concatenate([batch for _, of, batch in steps if of == epoch])
-        assert len(set(seen.tolist())) == 10
+        batches = [batch for _, of, batch in steps if of == epoch]
+        assert len(set(np.concatenate(batches).tolist())) == 10
+    if topics is not None:
+        small = [batch for *_, batch in examples.batches(2, 6)]
+        assert sum(len(set(topics[batch])) > 1 for batch in small) == 0
     for start in range(7):
         rest = list(examples.batches(5, 6, start))
         assert all((a[2] == b[2]).all() for a, b in zip(rest, steps[start:], strict=True))
 
 
-def test_batches_of_one_topic_visit_every_example_once_and_resume_anywhere(run):
-    examples, _ = make(run)
-    topics = np.arange(len(examples)) % 3
-    examples = replace(examples, topics=topics)
-    steps = list(examples.batches(2, 12))
-    per_epoch = len(examples) // 2
-    seen = np.concatenate([batch for *_, batch in steps[:per_epoch]])
-    assert len(set(seen.tolist())) == 2 * per_epoch
-    for epoch in range(2):
-        batches = [batch for _, of, batch in steps if of == epoch]
-        # a topic of an odd number of examples shares a batch with the next one
-        assert sum(len(set(topics[batch])) > 1 for batch in batches) <= 1
-        first = [int(topics[batch[0]]) for batch in batches]
-        assert first != sorted(first) and first != sorted(first, reverse=True)
-    for start in range(12):
-        rest = list(examples.batches(2, 12, start))
-        assert all((a[2] == b[2]).all() for a, b in zip(rest, steps[start:], strict=True))
-
-
-def test_other_positives_in_the_batch_are_excluded(run):
-    texts = np.arange(PASSAGES)
-    texts[30] = texts[1]
-    examples, _ = make(run, texts=texts)
-    batch = np.array([0, 1])
-    drawn = np.array(
-        [[0, 40, 30], [1, 12, 41]], dtype=np.int32
-    )  # 12: also query 0's; 30: the text of query 1's
-    expected = np.zeros((2, 6), dtype=bool)
-    expected[0, 4] = expected[1, 2] = True
-    assert (examples.excluded(batch, drawn) == expected).all()
-
-
 def test_equal_texts_share_a_number_in_any_case_or_space_and_wherever_their_title_ends(tmp_path):
-    generator = np.random.default_rng(2)
-    texts = [
-        " ".join(generator.choice(list("abcdefgh"), generator.integers(0, 6))) for _ in range(3000)
-    ]
-    found, same = groups.text_ids(passages_of(tmp_path / "drawn", [""] * 3000, texts)), {}
-    assert all(
-        same.setdefault(text, number) == number for text, number in zip(texts, found, strict=True)
-    )
-    assert len(set(found.tolist())) == len(same)
     titles, texts = ["A b", "", "", "", ""], ["c", "a B c", " a\tb  c\n", "abc", "c a b"]
-    found = groups.text_ids(passages_of(tmp_path / "titled", titles, texts)).tolist()
+    found = groups.text_ids(collection_of(tmp_path / "c", titles, texts)).tolist()
     assert found[0] == found[1] == found[2]
     assert len({found[0], *found[3:]}) == 3
 
 
-def test_the_teachers_scores_are_found_wherever_they_rank():
-    run = Run.of(
-        [np.array([9, 4, 7]), np.array([2, 1])], [np.array([3.0, 2.0, 1.0]), np.array([8.0, 5.0])]
-    )
-    found = Teacher(run, "t").scores(np.array([0, 1]), np.array([[4, 7], [1, 2]]))
-    assert found.tolist() == [[2.0, 1.0], [5.0, 8.0]]
-
-
-def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_heard(run):
-    """Scores of 0 and 1 over a group of 3 are nearly uniform (entropy .94 of log 3), of 0 and 9
+@pytest.mark.parametrize(
+    ("scale", "alpha", "refused"), [(1.0, 0.2, True), (1.0, 1.0, False), (9.0, 0.2, False)]
+)
+def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_heard(
+    run, scale, alpha, refused
+):
+    """Scores of 0 and 1 over a group of 3 are nearly uniform (entropy .89 of log 3), of 0 and 9
     they are not.
     """
     examples, _ = make(run, group=3)
     drawn = [examples.drawn(row, 1) for row in range(QUERIES)]
-
-    def check(scale: float, alpha: float) -> None:
-        scores = [
-            scale * (members == examples.positives[row][0]) for row, members in enumerate(drawn)
-        ]
-        Teacher(Run.of(drawn, scores), "t").check_worth(examples, alpha, "student")
-
-    shares = np.array([math.e, 1, 1]) / (math.e + 2)
-    entropy = -(shares * np.log(shares)).sum() / math.log(3)
-    with pytest.raises(InputError) as refused:
-        check(1.0, 0.2)
-    assert str(refused.value).startswith(
-        f"alpha of student is 0.2, and its teacher's scores have {entropy:.0%} of the entropy of guessing and rank the "
-        "positive first in 100% of the groups (chance: 33%): they carry too little information; allowed: an alpha of 1 or more"
-    )
-    check(1.0, 1.0)
-    check(9.0, 0.2)
+    lists = [(own, scale * (own == examples.positives[row][0])) for row, own in enumerate(drawn)]
+    recipe = stage("retriever", alpha=alpha)
+    teacher = Teacher(run_of(*lists), "t")
+    if not refused:
+        teacher.check_worth(examples, recipe, "student")
+        return
+    with pytest.raises(InputError, match="alpha of student is 0.2, .* 89% of the entropy"):
+        teacher.check_worth(examples, recipe, "student")
 
 
 def test_a_missing_teacher_score_is_an_error(run):
-    teacher = Teacher(Run.of([np.array([9, 4])], [np.array([3.0, 2.0])]), "t")
-    with pytest.raises(InputError, match="lack passage 5 of query 0"):
-        teacher.scores(np.array([0]), np.array([[9, 5]]))
-    with pytest.raises(InputError, match="lack passage"):
-        Teacher(Run.of([np.array([])], [np.array([])]), "t").scores(
-            np.array([0]), np.array([[9, 5]])
-        )
+    found = Teacher(run_of(([9, 4, 7], [3.0, 2.0, 1.0]), ([2, 1], [8.0, 5.0]), ([], [])), "t")
+    assert found.scores(np.array([0, 1]), np.array([[4, 7], [1, 2]])).tolist() == [[2, 1], [5, 8]]
+    for query in (0, 2):
+        with pytest.raises(InputError, match=f"lack passage 5 of query {query}"):
+            found.scores(np.array([query]), np.array([[5, 9]]))
     examples, _ = make(run)
     drawn = [examples.drawn(row, 2) for row in range(QUERIES)]
-    assert all(
-        set(examples.draw(np.array([row]), 1)[0].tolist()) <= set(drawn[row].tolist())
-        for row in range(QUERIES)
-    )
-    Teacher(Run.of(drawn, drawn), "t").check(examples, 2)
+    teacher = Teacher(Run.of(drawn, drawn), "t")
+    teacher.check(examples, 2)
     with pytest.raises(InputError, match="lack passage .* epochs or seed"):
-        Teacher(Run.of(drawn, drawn), "t").check(examples, 3)
-    with pytest.raises(InputError, match="lack passage .* of query 6"):
-        Teacher(Run.of(*[[*drawn[:6], drawn[6][:-1], *drawn[7:]]] * 2), "t").check(examples, 2)
+        teacher.check(examples, 3)
     with pytest.raises(InputError, match="too few"):
-        teacher.check(examples, 2)
+        found.check(examples, 2)
 
 
 def test_fewer_training_queries_are_some_of_more_training_queries(run):
@@ -426,56 +294,31 @@ def test_fewer_training_queries_are_some_of_more_training_queries(run):
         chosen(13)
 
 
-def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
-    names = [f"p{row}" for row in range(PASSAGES)]
-    queries = pd.DataFrame(
-        {"query_id": [f"q{row}" for row in range(QUERIES)], "text": ["?"] * QUERIES}
-    )
-    judged = QRELS.assign(
-        query_id=[f"q{q}" for q in QRELS["query"]], passage_id=[f"p{p}" for p in QRELS["passage"]]
-    )
-    passages_of(tmp_path / "c", [""] * PASSAGES, names, {"train": queries}, {"train": judged})
+@pytest.mark.parametrize(
+    ("lists", "words"),
+    [
+        ([[1]], "has 1 queries"),
+        ([[99]] * QUERIES, "names passage 99"),
+        (
+            [[query] for query in range(QUERIES)],
+            "no query .*: 12 left out without negatives, such as query q0; change",
+        ),
+    ],
+)
+def test_reading_says_what_does_not_fit(tmp_path, run, lists, words, capsys):
+    names = [f"q{row}" for row in range(QUERIES)]
+    queries = {"train": pd.DataFrame({"query_id": names, "text": "?"})}
+    judged = pd.DataFrame({"grade": QRELS["grade"]})
+    judged["query_id"] = [f"q{query}" for query in QRELS["query"]]
+    judged["passage_id"] = [f"p{passage}" for passage in QRELS["passage"]]
+    texts = [f"text {row}" for row in range(PASSAGES)]
+    collection = collection_of(tmp_path / "c", [""] * PASSAGES, texts, queries, {"train": judged})
     write_run(tmp_path / "r.parquet", run)
-    how = {"split": "train", "depth": 20, "group": 4, "random_negatives": 0, "seed": 1}
-    examples, counts = groups.read(tmp_path / "c", tmp_path / "r.parquet", **how)
-    assert len(examples) == QUERIES and not counts
-    some, _ = groups.read(tmp_path / "c", tmp_path / "r.parquet", **how, train_queries=5)
-    assert len(some) == 5
+    drawing = Drawing("train", depth=20, group=4, random_negatives=0, seed=1, train_queries=5)
+    examples, _ = groups.read(collection, tmp_path / "r.parquet", drawing)
+    assert len(examples) == 5
     said = capsys.readouterr().err
-    assert "12 training queries of split train" in said
     assert "5 training queries of split train (7 left out beyond train_queries" in said
-    write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
-    write_run(
-        tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES)
-    )
-    none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
-    write_run(tmp_path / "none.parquet", none)
-    for name, message in (
-        ("short", "has 1 queries"),
-        ("far", "names passage 99"),
-        ("none", "no query .*: 12 left out without negatives, such as query q0; change"),
-    ):
-        with pytest.raises(InputError, match=message):
-            groups.read(tmp_path / "c", tmp_path / f"{name}.parquet", **how)
-    with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
-        groups.read(
-            tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how
-        )
-    # a margin of .3 leaves what scores up to 14, of which the teacher ranks what is among the first
-    # passages
-    theirs = Run.of(
-        [np.append(run.ranked(0)[0][:9], 0), *[np.arange(QUERIES)] * 11],
-        [np.ones(10), *[np.ones(12)] * 11],
-    )
-    write_run(tmp_path / "theirs.parquet", theirs)
-    limited = how | {"ranking": tmp_path / "theirs.parquet", "margin": 0.3}
-    groups.read(tmp_path / "c", tmp_path / "r.parquet", **limited | {"group": 3})
-    assert (
-        "2 left out because the teacher ranks too few negatives, such as query q7 (negatives: 19 mined, 14 left by the "
-        "margin, 1 ranked by the teacher, 2 in a group)"
-    ) in capsys.readouterr().err
-    with pytest.raises(
-        InputError,
-        match="no query .* the teacher ranks too few negatives, such as query q0 .negatives",
-    ):
-        groups.read(tmp_path / "c", tmp_path / "r.parquet", **limited | {"group": 9})
+    write_run(tmp_path / "wrong.parquet", run_of(*((each, [1.0]) for each in lists)))
+    with pytest.raises(InputError, match=words):
+        groups.read(collection, tmp_path / "wrong.parquet", replace(drawing, train_queries=0))

@@ -1,7 +1,5 @@
 """A retriever and its teacher that are trained together."""
 
-import os
-import signal
 from dataclasses import replace
 
 import numpy as np
@@ -10,16 +8,12 @@ import torch
 import transformers
 from safetensors.torch import load_file
 from tiny_models import padded
-from tiny_training import encoder, gradients, same, stage, train
+from tiny_training import encoder, gradients, same, stage, task_of, train
 
-from cdmae.errors import InputError, Interrupted
 from cdmae.files import read_json
-from cdmae.finetuning import common, losses, reranker, retriever
+from cdmae.finetuning import losses, reranker, retriever
 from cdmae.models import checkpoint
-from cdmae.tokens import tokenise
-from cdmae.training.ranks import Ranks
-
-CPU = torch.device("cpu")
+from cdmae.training import loop
 
 
 @pytest.fixture
@@ -32,12 +26,9 @@ def cross(tiny, tmp_path):
 def prepared(tiny, folder, recipe, cross):
     """The task, in float64, and its first batch; then the networks of student and teacher."""
     model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    made = retriever.task(
-        model, data, recipe, None, name="tiny", joint_teacher=cross, seed=1, device=CPU
-    )
-    networks = model.network.double(), made.along["teacher"].network.double()
-    return made, made.batch(np.arange(6), 0), networks
+    made = task_of(tiny, recipe, model, joint_teacher=cross)
+    networks = model.network.double(), made.teachers.joint.model.network.double()
+    return made, made.draw(np.arange(6), 0), networks
 
 
 @pytest.mark.parametrize("distillation", ["kl", "margin_mse"])
@@ -46,7 +37,7 @@ def test_both_gradients_equal_the_naive_ones(tiny, tmp_path, cross, distillation
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("retriever", alpha=0.3, temperature=2.5, distillation=distillation)
     made, batch, (student, teacher) = prepared(tiny, folder, recipe, cross)
-    numbers = made.learn(student, batch, made.stage, Ranks(), seed=1, step=0)
+    numbers = made.learn(batch, 0)
 
     eager = {"attn_implementation": "eager"}
     encodes = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False, **eager)
@@ -84,7 +75,7 @@ def test_chunks_do_not_change_the_gradients_of_any_head(tiny, tmp_path, cross, k
     for chunk in (3, 1000):
         recipe = stage(kind, alpha=0.3, chunk=chunk, **flops)
         made, batch, networks = prepared(tiny, folder, recipe, cross)
-        numbers = made.learn(networks[0], batch, made.stage, Ranks(), seed=1, step=1)
+        numbers = made.learn(batch, 1)
         assert set(made.columns) - {"step", "skipped", "learning_rate"} == set(numbers)
         found.append([numbers, *map(gradients, networks)])
     (numbers, *cut), (others, *whole) = found
@@ -98,8 +89,7 @@ def test_chunks_do_not_change_the_gradients_of_any_head(tiny, tmp_path, cross, k
 def test_a_teacher_learns_too_and_is_kept(tiny, tmp_path, cross):
     recipe = stage("retriever", alpha=0.3, learning_rate=3e-3, epochs=10.0)
     folder = train(retriever, tiny, tmp_path, recipe, joint_teacher=cross)
-    curve = common.loop.CURVE
-    rows = [line.split("\t") for line in (folder / curve).read_text().splitlines()]
+    rows = [line.split("\t") for line in (folder / loop.CURVE).read_text().splitlines()]
     column = rows[0].index("teacher_listwise")
     assert float(rows[-1][column]) < 0.8 * float(rows[1][column])
     before, after = (
@@ -114,32 +104,3 @@ def test_a_teacher_learns_too_and_is_kept(tiny, tmp_path, cross):
     assert read_json(folder / "teacher" / "about.json")["parameters"] == count
     assert read_json(folder / "about.json")["parameters"] != count
     assert checkpoint.load(folder, "retriever").head == "dense"
-
-
-def test_a_killed_joint_training_ends_in_the_same_bits(tiny, tmp_path, cross, monkeypatch):
-    recipe = stage("retriever", alpha=0.3)
-    whole = train(retriever, tiny, tmp_path / "whole", recipe, joint_teacher=cross)
-    steps, learnt = iter(range(100)), retriever.learn
-
-    def interrupt(*given, **how):
-        if next(steps) == 4:
-            os.kill(os.getpid(), signal.SIGUSR1)
-        return learnt(*given, **how)
-
-    monkeypatch.setattr(retriever, "learn", interrupt)
-    with pytest.raises(Interrupted, match="SIGUSR1: tiny is saved at step 5"):
-        train(retriever, tiny, tmp_path / "killed", recipe, joint_teacher=cross)
-    killed = train(retriever, tiny, tmp_path / "killed", recipe, joint_teacher=cross)
-    for name in ("model.safetensors", "teacher/model.safetensors", "steps.tsv"):
-        assert (whole / name).read_bytes() == (killed / name).read_bytes(), name
-
-
-def test_a_joint_teacher_of_another_tokenizer_is_refused(tiny, tmp_path):
-    other = tmp_path / "tokenizer"
-    tokenise.train_tokenizer(tiny.passages, 120).save_pretrained(other)
-    folder = encoder(tmp_path / "other", other)
-    model = checkpoint.start_model(folder, "reranker", **stage("reranker").model())
-    (tmp_path / "t").mkdir()
-    checkpoint.save(tmp_path / "t", model, folder, {})
-    with pytest.raises(InputError, match=r"t was made with another tokenizer than the model"):
-        train(retriever, tiny, tmp_path, stage("retriever"), joint_teacher=tmp_path / "t")

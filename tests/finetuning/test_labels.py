@@ -13,7 +13,6 @@ from cdmae.errors import InputError
 from cdmae.finetuning import retriever
 from cdmae.finetuning.labels import Labels
 from cdmae.models import checkpoint, sequences
-from cdmae.report import records
 from cdmae.retrieval import reranking
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import read_tokens
@@ -95,23 +94,6 @@ def test_without_a_clear_best_no_query_is_left(tiny, tmp_path, judged_by):
         train(retriever, tiny, tmp_path, recipe, collection=collection, teacher=judged_by[0])
 
 
-def test_a_query_with_too_few_mined_negatives_is_left_out(tiny, tmp_path, judged_by, capsys):
-    """Random passages would complete its list, but the teacher has no scores of them."""
-    teacher, best = judged_by
-    mined = read_run(tiny.negatives)
-    short = [mined.ranked(query)[0][: 15 if query else 2] for query in range(QUERIES)]
-    short[0] = np.union1d(short[0], [best[0]])
-    write_run(
-        tmp_path / "mined.parquet", Run.of(short, [np.arange(len(row), 0, -1) for row in short])
-    )
-    shorter = replace(tiny, negatives=tmp_path / "mined.parquet")
-    recipe = stage("retriever", labels=0.9, **RECIPE | {"distillation": "kl"})
-    collection = without_judgments(tiny, tmp_path / "c")
-    train(retriever, shorter, tmp_path, recipe, collection=collection, teacher=teacher)
-    said = capsys.readouterr().err
-    assert "1 left out because the teacher ranks too few negatives, such as query q0" in said
-
-
 def test_the_teacher_scores_the_best_mined_passages_of_every_query(tiny, tmp_path):
     reranker = tmp_path / "reranker"
     made = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32", seed=1)
@@ -137,11 +119,3 @@ def test_the_teacher_scores_the_best_mined_passages_of_every_query(tiny, tmp_pat
         expected = reranking.score(judge, queries, np.array([query]), passages, [found])
         np.testing.assert_allclose(scores, expected, atol=2e-6)
     assert math.isfinite(run.scores.sum()) and run.passages.max() < PASSAGES
-
-
-def test_the_report_counts_queries_that_have_no_judgments(tiny, tmp_path):
-    folder = without_judgments(tiny, tmp_path / "c")
-    stages = {"own": {"collection": "tiny", "split": "asked", "labels": 0.9}}
-    corpus = records.corpus({"stages": stages}, "tiny", str(folder))
-    assert (corpus.queries, corpus.judged) == ({"asked": QUERIES}, {})
-    assert corpus.per_query("asked") == 0

@@ -34,38 +34,6 @@ def test_eq10_by_hand(candidates, how):
     assert losses.contrastive(QUERIES, PASSAGES, **how).item() == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("first", "excluded"),
-    [((2, 0), None), ((2,), torch.tensor([[False] * 4, [True, False, False, False]]))],
-    ids=["all queries of the batch", "without queries that have the same positive"],
-)
-def test_the_symmetric_loss_by_hand(first, excluded):
-    """q1's positive has the scores 2 of q1 and 2 of q2, q2's positive 0 of q1 and 2 of q2."""
-    how = {"excluded": excluded}
-    reverse = (log_sum(2, *([] if excluded is not None else [2])) - 2 + log_sum(0, 2) - 2) / 2
-    expected = (losses.contrastive(QUERIES, PASSAGES, **how).item() + reverse) / 2
-    assert losses.contrastive(QUERIES, PASSAGES, symmetric=True, **how).item() == pytest.approx(
-        expected, abs=1e-6
-    )
-
-
-def test_the_symmetric_loss_is_that_of_sentence_transformers():
-    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
-    from sentence_transformers.util import dot_score
-
-    generator = torch.Generator().manual_seed(3)
-    queries, passages = (
-        torch.randn(5, 6, generator=generator),
-        torch.randn(5, 3, 6, generator=generator),
-    )
-    both = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
-    theirs = MultipleNegativesRankingLoss(torch.nn.Identity(), 1.0, dot_score, **both)
-    expected = theirs.compute_loss_from_embeddings([queries, *passages.unbind(1)], None)
-    assert losses.contrastive(queries, passages, symmetric=True).item() == pytest.approx(
-        expected.item(), rel=1e-6
-    )
-
-
 def test_eq10_of_equal_scores_and_of_a_thousand():
     queries, passages = (
         torch.zeros(4, 3),
@@ -90,23 +58,6 @@ def test_eq11_kl_by_hand_and_zero_for_equal_distributions():
     scores = torch.randn(5, 7, generator=torch.Generator().manual_seed(4))
     assert losses.kl(scores, scores + 3).item() == pytest.approx(0, abs=1e-6)
     assert losses.kl(scores, scores.flip(-1)).item() > 0.1
-
-
-def test_eq11_is_summed_over_the_group_and_averaged_over_queries():
-    generator = torch.Generator().manual_seed(3)
-    student, teacher = (
-        torch.randn(6, 32, generator=generator),
-        torch.randn(6, 32, generator=generator),
-    )
-    elements = torch.nn.functional.kl_div(
-        student.log_softmax(-1), teacher.softmax(-1), reduction="none"
-    )
-    assert losses.kl(student, teacher).item() == pytest.approx(
-        elements.sum(-1).mean().item(), rel=1e-5
-    )
-    assert losses.kl(student, teacher).item() == pytest.approx(
-        32 * elements.mean().item(), rel=1e-5
-    )
 
 
 def test_distillation_adds_alpha_times_the_contrastive_loss():

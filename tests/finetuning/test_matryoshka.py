@@ -6,27 +6,14 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import padded
-from tiny_training import encoder, gradients, same, stage
+from tiny_training import encoder, learn, prepared, same, stage
 
-from cdmae.config.heads import Dense
-from cdmae.config.schema import Start
 from cdmae.errors import InputError
-from cdmae.fields import asdict, parse
-from cdmae.finetuning import common, losses, objectives, retriever
-from cdmae.finetuning.teacher import Teacher
+from cdmae.finetuning import losses, retriever
+from cdmae.finetuning.objectives import Objective
 from cdmae.models import checkpoint
-from cdmae.training.ranks import Ranks
 
 HOW = {"query_length": 32, "temperature": 0.05, "similarity": "cosine", "prefixes": (16, 5)}
-
-
-def prepared(tiny, recipe, folder, teacher=None):
-    """A model in float64, and its first batch."""
-    model = checkpoint.start_model(folder, "retriever", **recipe.model())
-    model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    taught = Teacher.read(teacher) if teacher else None
-    return model, retriever.batch(data, np.arange(6), 0, model, recipe, taught)
 
 
 def test_loss_and_gradient_equal_those_of_sentence_transformers(tiny, tmp_path):
@@ -42,7 +29,7 @@ def test_loss_and_gradient_equal_those_of_sentence_transformers(tiny, tmp_path):
     batch = dataclasses.replace(batch, excluded=None)
     (tmp_path / "model").mkdir()
     checkpoint.save(tmp_path / "model", model, tiny.encoder, {})
-    numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=0)
+    numbers, found = learn(model, batch, recipe)
 
     theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu").double()
     texts = list(batch.sequences)
@@ -53,7 +40,6 @@ def test_loss_and_gradient_equal_those_of_sentence_transformers(tiny, tmp_path):
     expected = both(features, None)
     expected.backward()
     assert numbers["loss"].item() == pytest.approx(expected.item(), rel=1e-9)
-    found = gradients(model.network)
     wanted = {
         name: weight.grad
         for name, weight in theirs.transformers_model.named_parameters()
@@ -73,7 +59,7 @@ def test_every_loss_is_added_for_each_prefix(tiny, tmp_path, teacher, similarity
     vectors = torch.randn(30, 32, dtype=torch.float64)
     if similarity == "cosine":
         vectors = torch.nn.functional.normalize(vectors, dim=-1)
-    loss, numbers = objectives.objective(vectors, batch, recipe)
+    loss, numbers = Objective(recipe)(vectors, batch)
 
     def by_hand(width):
         cut = vectors[:, :width]
@@ -94,11 +80,6 @@ def test_every_loss_is_added_for_each_prefix(tiny, tmp_path, teacher, similarity
 
 
 def test_prefixes_that_are_none_are_refused():
-    with pytest.raises(InputError, match=r"prefixes is \[8, 8\]; expected each width once"):
-        parse(Dense, asdict(stage("retriever")) | {"prefixes": (8, 8)})
     recipe = stage("retriever", prefixes=(16, 32))
-    recipe.check_start(Start(collection="c", hidden=48, heads=2), "starts.s")
-    with pytest.raises(InputError, match=r"but vectors of starts.s have 32 numbers; expected wid"):
-        recipe.check_start(Start(collection="c", hidden=32, heads=2), "starts.s")
     with pytest.raises(InputError, match="its vectors have 32 numbers; allowed: widths below 32"):
         retriever.check_prefixes(recipe, 32, "tiny")

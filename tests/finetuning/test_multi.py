@@ -7,18 +7,16 @@ import pytest
 import torch
 import transformers
 from card_facts import told_by_card
-from tiny_training import encoder, gradients, same, stage, together, train
+from tiny_training import data_of, encoder, gradients, learn, prepared, same, stage, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
-from cdmae.finetuning import common, late, losses, retriever
-from cdmae.finetuning.teacher import Teacher
+from cdmae.finetuning import late, losses, retriever
 from cdmae.models import checkpoint, linear, sequences
 from cdmae.models.ragged import Ragged
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
 from cdmae.tokens.corpus import read_tokens
-from cdmae.training.ranks import Ranks
 
 VARIANTS = [
     {},
@@ -27,21 +25,6 @@ VARIANTS = [
     {"match": "equal", "cls_dimensions": 30},  # three rows of 12, the last with zeros
 ]
 COIL = VARIANTS[3]
-
-
-def prepared(tiny, recipe, folder, teacher=None):
-    """A model in float64, and its first batch."""
-    model = checkpoint.start_model(folder, "retriever", seed=5, **recipe.model())
-    model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    taught = Teacher.read(teacher) if teacher else None
-    return model, retriever.batch(data, np.arange(6), 0, model, recipe, taught)
-
-
-def learn(model, batch, recipe, group=None, step=1):
-    model.network.zero_grad(set_to_none=True)
-    numbers = retriever.learn(model.network, batch, recipe, group or Ranks(), seed=1, step=step)
-    return numbers, gradients(model.network)
 
 
 def by_hand(folder, texts, kind, recipe, layers):
@@ -115,7 +98,7 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
         }
     )
     layers.zero_grad()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     drawn = data.examples.draw(np.arange(6), 0)
     asked = data.examples.queries[np.arange(6)]
     texts = [tiny.passages[row] for row in drawn.ravel()]
@@ -155,25 +138,6 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
     same(found, expected)
 
 
-@pytest.mark.parametrize("variant", [{}, COIL])
-def test_chunks_blocks_and_processes_change_nothing(tiny, tmp_path, teacher, variant, monkeypatch):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("multi", alpha=4.0, **variant)
-    model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, stage("multi", alpha=4.0, chunk=1000, **variant))
-    monkeypatch.setitem(late.PRODUCTS_AT_ONCE, "cpu", 3000)
-    again, found = learn(model, batch, stage("multi", alpha=4.0, chunk=3, **variant))
-    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
-
-    def process(group):
-        return learn(models[group.rank], batch, recipe, group)
-
-    for other, gradient in [(again, found), *together(2, process)]:
-        same(gradient, whole)
-        for name, value in numbers.items():
-            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
-
-
 def test_maxima_have_the_gradient_of_finite_differences():
     queries = Ragged.of([[-1, 1, 2], [-1, 3], [-1, 1, 9, 1]])
     passages = Ragged.of([[-1, 1, 1, 5], [-1, 2, 3], [-1], [-1, 1, 2, 3, 9]])
@@ -190,19 +154,6 @@ def test_maxima_have_the_gradient_of_finite_differences():
             ),
             (drawn(queries), drawn(passages)),
         )
-
-
-@pytest.mark.parametrize("variant", [{}, COIL])
-def test_vectors_that_died_end_the_training(tiny, tmp_path, variant):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("multi", **variant)
-    model, batch = prepared(tiny, recipe, folder)
-    with torch.no_grad():
-        model.network.projection.weight.zero_()
-    numbers, _ = learn(model, batch, recipe)
-    numbers = {name: value.item() for name, value in numbers.items()}
-    with pytest.raises(InputError, match=r"of tiny died: all .* step 3 are equal; lower learning_"):
-        retriever.check_alive(numbers, 3, recipe, "tiny")
 
 
 @pytest.mark.parametrize("variant", VARIANTS[:3])
@@ -227,7 +178,7 @@ def test_the_folder_is_a_multi_vector_encoder(tiny, tmp_path, variant):
     passages = inference.encode(model, read, torch.device("cpu"))
     for row, found in enumerate(theirs.encode_document(tiny.passages, convert_to_numpy=True)):
         np.testing.assert_allclose(passages[row : row + 1].values, found, atol=1e-5)
-    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
+    (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
     assert (shard[:].values == passages.values.astype(np.float16)).all()
 
 
@@ -252,7 +203,9 @@ def test_a_folder_of_coil_has_its_projections(tiny, tmp_path):
             ]
         )
     asked = inference.encode_queries(folder, tiny.queries[:5])
-    run = search(asked, inference.shards(folder, tiny.tokens, threads=1), len(tiny.passages))
+    run = search(
+        asked, inference.Encoder({"model": folder}).passages(tiny.tokens), len(tiny.passages)
+    )
     for row, scores in enumerate(expected.numpy()):
         found, values = run.ranked(row)
         assert len(found) == len(tiny.passages)

@@ -4,36 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-import transformers
 from tiny_models import padded
-from tiny_training import PASSAGES, QUERIES, encoder, gradients, same, stage, train
+from tiny_training import PASSAGES, QUERIES, encoder, gradients, learn, prepared, same, stage, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import common, losses, reranker
-from cdmae.finetuning.teacher import Teacher
-from cdmae.models import checkpoint, transformer
+from cdmae.finetuning import losses, reranker
+from cdmae.models import transformer
 from cdmae.models.packed import pack
 from cdmae.runs import Run, write_run
 from cdmae.training import setup
-from cdmae.training.ranks import Ranks
-
-
-def prepared(tiny, recipe, folder, teacher=None):
-    """A model that begins with the encoder in a folder, in float64, and its first batch."""
-    model = checkpoint.start_model(
-        folder, "reranker", max_length=recipe.max_length, precision=recipe.precision, seed=3
-    )
-    model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    taught = Teacher.read(teacher) if teacher else None
-    return model, reranker.batch(data, np.arange(6), 0, model, taught)
-
-
-def learn(model, batch, recipe, step=0):
-    model.network.zero_grad(set_to_none=True)
-    numbers = reranker.learn(model.network, batch, recipe, Ranks(), seed=1, step=step)
-    return numbers, gradients(model.network)
 
 
 def of_transformers(model):
@@ -122,16 +102,6 @@ def test_a_small_reranker_learns_what_its_teacher_knows(tiny, tmp_path):
         train(reranker, tiny, tmp_path / "b", recipe, teacher=tmp_path / "nowhere.parquet")
 
 
-def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("reranker")
-    model, batch = prepared(tiny, recipe, folder)
-    with_it, found = learn(model, batch, recipe)
-    without, expected = learn(model, batch, stage("reranker", rdrop=0.0))
-    assert with_it["loss"].item() == pytest.approx(without["loss"].item(), rel=1e-9)
-    same(found, expected)
-
-
 def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny):
     recipe = stage("reranker")
     model, batch = prepared(tiny, recipe, tiny.encoder)
@@ -172,12 +142,3 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):
         expected = network.classifier(states[:, None])  # it reads the first row of each sequence
     torch.testing.assert_close(found, expected[:, 0].float(), rtol=1e-5, atol=1e-6)
     assert len(found.unique()) == len(found)
-
-
-def test_an_electra_encoder_is_trained_too(tiny, tmp_path):
-    folder = encoder(tmp_path / "e", tiny.encoder, kind="electra")
-    found = train(reranker, tiny, tmp_path, stage("reranker", epochs=0.5), encoder=folder)
-    assert transformers.AutoConfig.from_pretrained(found).architectures == [
-        "ElectraForSequenceClassification"
-    ]
-    assert checkpoint.check(found, "reranker")["max_length"] == 48

@@ -8,37 +8,34 @@ import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import PASSAGES, QUERIES, encoder, gradients, same, stage, train
+from tiny_training import (
+    PASSAGES,
+    QUERIES,
+    data_of,
+    encoder,
+    gradients,
+    learn,
+    prepared,
+    same,
+    stage,
+    together,
+    train,
+)
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import caching, common, losses, objectives, retriever
-from cdmae.finetuning.teacher import Teacher
+from cdmae.finetuning import late, losses, retriever
+from cdmae.finetuning.objectives import Objective
+from cdmae.finetuning.task import stage_schedule
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 from cdmae.training.loop import Schedule
-from cdmae.training.ranks import Ranks
 
 
-def batch_of(tiny, recipe, model, teacher=None):
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    return retriever.batch(data, np.arange(6), 0, model, recipe, teacher and Teacher.read(teacher))
-
-
-def prepared(tiny, recipe, folder, teacher=None):
-    """A model that begins with the encoder in a folder, in float64, and its first batch."""
-    lengths = {"query_length": recipe.query_length, "passage_length": recipe.passage_length}
-    model = checkpoint.start_model(folder, "retriever", **lengths, precision=recipe.precision)
-    model.network.double()
-    return model, batch_of(tiny, recipe, model, teacher)
-
-
-def learn(model, batch, recipe, step=0):
-    model.network.zero_grad(set_to_none=True)
-    numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=step)
-    return numbers, gradients(model.network)
+def batch_of(tiny, recipe, model):
+    return retriever.batch(data_of(tiny, recipe, model), np.arange(6), 0, model, recipe)
 
 
 @pytest.mark.parametrize("in_batch", [True, False])
@@ -78,17 +75,36 @@ def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch,
     same(found, expected)
 
 
-def test_loss_kl_and_gradient_do_not_depend_on_the_chunk(tiny, tmp_path, teacher):
+FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
+HEADS = [
+    ("retriever", {}),
+    ("sparse", FLOPS),
+    ("sparse", FLOPS | {"pieces": "own"}),
+    ("unified", FLOPS | {"temperature": 2.5, "dense_temperature": 7.0}),
+    ("multi", {}),
+    ("multi", {"match": "equal", "cls_dimensions": 30}),
+]
+
+
+@pytest.mark.parametrize(("kind", "more"), HEADS)
+def test_chunks_blocks_and_processes_change_nothing(
+    tiny, tmp_path, teacher, kind, more, monkeypatch
+):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("retriever", alpha=4.0)
+    recipe = stage(kind, alpha=4.0, chunk=3, **more)
     model, batch = prepared(tiny, recipe, folder, teacher)
-    whole_numbers, whole = learn(model, batch, stage("retriever", alpha=4.0, chunk=1000))
-    for chunk in (1, 3, 10):
-        numbers, found = learn(model, batch, stage("retriever", alpha=4.0, chunk=chunk))
-        assert numbers.keys() == whole_numbers.keys()
+    numbers, whole = learn(model, batch, replace(recipe, chunk=1000), step=1)
+    monkeypatch.setitem(late.PRODUCTS_AT_ONCE, "cpu", 3000)
+    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
+
+    def process(group):
+        return learn(models[group.rank], batch, recipe, group, step=1)
+
+    for other, gradient in [learn(model, batch, recipe, step=1), *together(2, process)]:
+        same(gradient, whole)
+        assert other.keys() == numbers.keys()
         for name, value in numbers.items():
-            assert value.item() == pytest.approx(whole_numbers[name].item(), rel=1e-9)
-        same(found, whole)
+            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
 
 
 def test_both_passes_over_a_chunk_drop_the_same(tiny):
@@ -114,46 +130,28 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny):
     assert again["loss"] != numbers["loss"]  # dropout is on
 
 
-def test_only_the_last_chunk_is_encoded_once():
-    weight, calls = torch.ones(3, requires_grad=True), []
-    inputs = torch.arange(15.0).view(5, 3)
-    cuts = [torch.tensor([3, 0]), torch.tensor([4]), torch.tensor([1, 2])]
+@pytest.mark.parametrize(
+    ("warmup_steps", "epochs", "expected"),
+    [
+        (1000, 5.0, Schedule(20, 2, 20, 1)),  # reduced to a tenth, as more than half
+        (11, 5.0, Schedule(20, 2, 20, 1)),
+        (10, 5.0, Schedule(20, 10, 20, 1)),
+        (10, 0.1, Schedule(1, 0, 1, 1)),
+        (0.25, 5.0, Schedule(20, 5, 20, 1)),
+        (0.01, 5.0, Schedule(20, 1, 20, 1)),  # rounded up, but for the last step
+        (0.99999, 5.0, Schedule(20, 19, 20, 1)),
+    ],
+)
+def test_a_warm_up_longer_than_the_training_is_cut_aloud(warmup_steps, epochs, expected, capsys):
+    recipe = stage("retriever", warmup_steps=warmup_steps, epochs=epochs)
+    assert stage_schedule(recipe, 24, "tiny") == expected
+    said = f"the warm-up is reduced to 2 steps from {warmup_steps:,}"
+    assert (said in capsys.readouterr().err) == (warmup_steps > 10)
 
-    def encode(chunk: int) -> torch.Tensor:
-        calls.append((chunk, torch.is_grad_enabled()))
-        return inputs[cuts[chunk]] * weight
 
-    def loss(vectors: torch.Tensor) -> tuple[torch.Tensor, dict]:
-        return (vectors**2).sum(), {}
-
-    caching.cached_backward([caching.Cached(encode, cuts, 5)], loss, Ranks())
-    assert calls == [(0, False), (1, False), (2, True), (0, True), (1, True)]
-    assert torch.allclose(weight.grad, (2 * inputs**2).sum(0))
-
-
-def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys):
-    def schedule(steps, epochs):
-        return common.schedule(stage("retriever", warmup_steps=steps, epochs=epochs), 24, "tiny")
-
-    assert schedule(1000, 5.0) == Schedule(20, 2, 20, 1)
-    assert (
-        "tiny has only 20 steps: the warm-up is reduced to 2 steps from 1,000"
-        in capsys.readouterr().err
-    )
-    assert schedule(11, 5.0).warmup == 2, "more than half"
-    assert "reduced to 2 steps from 11" in capsys.readouterr().err
-    assert schedule(10, 5.0).warmup == 10 and schedule(10, 0.1) == Schedule(1, 0, 1, 1)
-    assert schedule(0.25, 5.0) == Schedule(20, 5, 20, 1)
-    assert (schedule(0.01, 5.0).warmup, schedule(0.99999, 5.0).warmup) == (1, 19), (
-        "rounded up, but for the last"
-    )
-    assert capsys.readouterr().err == ""
+def test_a_batch_larger_than_the_training_is_refused():
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
-        common.schedule(stage("retriever"), 5, "tiny")
-    with pytest.raises(
-        ValueError, match="warmup_steps is 10.5; expected a share below 1, or whole steps"
-    ):
-        stage("retriever", warmup_steps=10.5)
+        stage_schedule(stage("retriever"), 5, "tiny")
 
 
 def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
@@ -201,7 +199,6 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
     [
         ("retriever", {}, math.log(24)),
         ("retriever", {"in_batch": False}, math.log(4)),
-        ("retriever", {"symmetric": True}, (math.log(24) + math.log(6)) / 2),
         ("retriever", {"passage_weight": 0.5}, (math.log(24) + math.log(4)) / 2),
         ("multi", {}, math.log(24)),
         ("unified", {}, 2 * math.log(24)),
@@ -218,23 +215,8 @@ def test_a_training_that_ends_at_the_loss_of_guessing_says_so(tiny, kind, change
         model, batch = prepared(tiny, recipe, tiny.encoder)
         batch = replace(batch, excluded=None)
         vectors = torch.ones(len(batch.sequences), 8)
-        _, numbers = objectives.objective(vectors, batch, recipe)
+        _, numbers = Objective(recipe)(vectors, batch)
         assert numbers["contrastive"].item() == pytest.approx(guess)
-
-
-def test_a_training_that_learnt_nothing_keeps_the_note(tiny, tmp_path):
-    recipe = stage("retriever", temperature=1e3, similarity="cosine", epochs=13.0)
-    folder = train(retriever, tiny, tmp_path, recipe)
-    (note,) = read_json(folder / "about.json")["notes"]
-    assert "the model has learnt nothing" in note
-
-
-def test_a_sparse_head_with_saturated_scores_says_so(tiny):
-    recipe = stage("sparse", temperature=0.1)
-    same_recipe, (note,) = retriever.calibrated(recipe, 30.0, "tiny")
-    assert same_recipe == recipe
-    assert "300 times the temperature" in note
-    assert "raise temperature towards the standard deviation and lower query_flops" in note
 
 
 def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, tmp_path, capsys):
@@ -277,11 +259,6 @@ def test_a_training_keeps_what_it_has_to_say_of_itself_and_does_not_learn_from_g
             stage("retriever", alpha=0.0, epochs=0.25),
             teacher=tmp_path / "t.parquet",
         )
-
-
-def test_a_missing_teacher_is_an_error(tiny, tmp_path):
-    with pytest.raises(InputError, match="do not exist"):
-        train(retriever, tiny, tmp_path, stage("retriever"), teacher=tmp_path / "nowhere.parquet")
 
 
 def test_a_run_of_others_teaches_as_a_reranker_with_its_scores(tiny, tmp_path, teacher):

@@ -5,42 +5,16 @@ import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import encoder, gradients, same, stage, together, train
+from tiny_training import encoder, gradients, learn, prepared, same, stage, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import common, losses, retriever
+from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.regulariser import Sparsity
-from cdmae.finetuning.teacher import Teacher
-from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
-from cdmae.training.ranks import Ranks
 
 WORDS = 160
 FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
-
-
-def prepared(tiny, recipe, folder, teacher=None):
-    """A model in float64, and its first batch."""
-    model = checkpoint.start_model(folder, "retriever", **recipe.model())
-    model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    taught = Teacher.read(teacher) if teacher else None
-    return model, retriever.batch(data, np.arange(6), 0, model, recipe, taught)
-
-
-def learn(model, batch, recipe, group=None, step=1):
-    model.network.zero_grad(set_to_none=True)
-    numbers = retriever.learn(
-        model.network,
-        batch,
-        recipe,
-        group or Ranks(),
-        seed=1,
-        step=step,
-        sparsity=Sparsity(recipe, "tiny", 8, WORDS),
-    )
-    return numbers, gradients(model.network)
 
 
 @pytest.mark.parametrize("in_batch", [True, False])
@@ -50,7 +24,7 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("sparse", in_batch=in_batch, alpha=0.3, temperature=2.5, **FLOPS)
     model, batch = prepared(tiny, recipe, folder, teacher if taught else None)
-    numbers, found = learn(model, batch, recipe)
+    numbers, found = learn(model, batch, recipe, step=1)
 
     naive = transformers.BertForMaskedLM.from_pretrained(folder, attn_implementation="eager")
     naive.double()
@@ -75,25 +49,6 @@ def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batc
     expected.pop("bert.embeddings.token_type_embeddings.weight")
     found.pop("bert.embeddings.token_type_embeddings.weight")
     same(found, expected)
-
-
-def test_chunks_and_processes_change_nothing(tiny, tmp_path, teacher):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("sparse", alpha=4.0, **FLOPS)
-    model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, stage("sparse", alpha=4.0, chunk=1000, **FLOPS))
-    again, found = learn(model, batch, stage("sparse", alpha=4.0, chunk=3, **FLOPS))
-    same(found, whole)
-
-    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
-
-    def process(group):
-        return learn(models[group.rank], batch, recipe, group)
-
-    for other, gradient in [(again, found), *together(2, process)]:
-        same(gradient, whole)
-        for name, value in numbers.items():
-            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
 
 
 def test_the_regulariser_grows_quadratically():
@@ -128,12 +83,6 @@ def test_dead_vectors_are_refused_and_saturated_ones_noted():
     assert check(9, 99, 4) == check(9, 79, 9) == ""
 
 
-def test_saturation_is_noted_once(tiny, tmp_path):
-    folder = train(retriever, tiny, tmp_path, stage("sparse", flops_warmup=0.2))
-    (note,) = read_json(folder / "about.json")["notes"]
-    assert note.startswith("after the regulariser's warm-up, the mean passage vector had more than")
-
-
 def test_training_ends_where_its_vectors_died(tiny, tmp_path):
     recipe = stage("sparse", query_flops=1e6, passage_flops=1e6, learning_rate=0.5, epochs=20)
     with pytest.raises(InputError, match="training of tiny collapsed: the vectors of all"):
@@ -158,7 +107,7 @@ def test_the_folder_is_a_sparse_encoder(tiny, tmp_path):
     found = theirs.encode_query(tiny.queries, convert_to_sparse_tensor=False).numpy()
     np.testing.assert_allclose(ours.toarray(), found, atol=1e-5)
 
-    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
+    (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
     found = theirs.encode_document(tiny.passages, convert_to_sparse_tensor=False).numpy()
     np.testing.assert_allclose(shard[:].toarray(), found, atol=1e-5)
 

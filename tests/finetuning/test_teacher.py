@@ -5,17 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny_training import PASSAGES, QUERIES, encoder, stage, train
+from tiny_training import PASSAGES, QUERIES, data_of, encoder, learn, stage, task_of, train
 
 from cdmae.errors import InputError
-from cdmae.finetuning import common, groups, losses, retriever, scoring
+from cdmae.finetuning import groups, losses, retriever, scoring
+from cdmae.finetuning.retriever import Teachers
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
-from cdmae.retrieval.multivectors import MultiVectors
+from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.runs import Run, read_run, write_run
-from cdmae.tokens import tokenise
-from cdmae.training.ranks import Ranks
 
 
 def full_run(scores):
@@ -53,9 +52,9 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     model = checkpoint.start_model(folder, "retriever", **recipe.model())
     model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     rows = np.arange(6)
-    taught = Teacher.read(teacher)
+    taught = Teachers(Teacher.read(teacher))
     batch = retriever.batch(data, rows, 0, model, recipe, taught)
     plain = retriever.batch(data, rows, 0, model, replace(recipe, denoise=0.0), taught)
     own = np.arange(6)
@@ -66,7 +65,7 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
     others[own, own] = False
     assert (others == plain.excluded.reshape(6, 6, 4)).all()
 
-    numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=0)
+    numbers, _ = learn(model, batch, recipe)
     with torch.no_grad():
         every = scoring.all_scores(model, batch, torch.device("cpu"), 10_000)
     naive = 0.0
@@ -77,19 +76,6 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
     assert numbers["contrastive"].item() == pytest.approx(numbers["loss"].item(), rel=1e-12)
     if not weight:
         assert numbers["loss"].item() == pytest.approx(naive, rel=1e-5)  # all_scores is float32
-
-
-def test_the_passage_centric_loss_omits_excluded_negatives_of_the_group():
-    generator = torch.Generator().manual_seed(3)
-    queries = torch.randn(2, 5, generator=generator)
-    passages = torch.randn(2, 4, 5, generator=generator)
-    excluded = torch.zeros(2, 8, dtype=torch.bool)
-    excluded[0, 2] = True  # a negative of the first query's group
-    excluded[0, 5] = True  # another query's passage, which this loss does not read
-    found = losses.passage_centric(queries, passages, 2.0, excluded)
-    first = losses.passage_centric(queries[:1], passages[:1, [0, 1, 3]], 2.0)
-    second = losses.passage_centric(queries[1:], passages[1:], 2.0)
-    assert found.item() == pytest.approx((first + second).item() / 2, rel=1e-6)
 
 
 def test_a_teacher_that_removes_all_negatives_is_refused(tiny, tmp_path, capsys):
@@ -119,7 +105,7 @@ def test_balanced_groups_draw_every_bin_equally_often(tiny, tmp_path):
     scores[np.arange(QUERIES), lowest] = -5.0
     recipe = stage("retriever", depth=10, group=2, random_negatives=0, margin_bins=2)
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     taught = Teacher(full_run(scores), "t")
     balance = groups.Balance(taught.scores, recipe.margin_bins)
     examples = replace(data.examples, balance=balance)
@@ -147,8 +133,10 @@ def test_in_batch_margins_by_hand():
     assert found.item() == pytest.approx((first + second) / 2 / 3)
 
 
-@pytest.mark.parametrize("kind", ["retriever", "sparse", "multi", "unified"])
-@pytest.mark.parametrize("teaching", ["retriever", "multi"])
+@pytest.mark.parametrize(
+    ("kind", "teaching"),
+    [("retriever", "retriever"), ("sparse", "multi"), ("multi", "multi"), ("unified", "retriever")],
+)
 def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, teaching):
     """Every head of a student with a dense and a multi-vector teacher, which only this loss reads."""
     taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25))
@@ -159,12 +147,10 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
     found = {}
     for second in (None, taught_by):
         model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
-        data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-        made = retriever.task(
-            model, data, recipe, None, name="tiny", in_batch_teacher=second, seed=1, device=device
-        )
-        batch = made.batch(np.arange(6), 0)
-        numbers = made.learn(model.network, batch, made.stage, Ranks(), seed=1, step=1)
+        made = task_of(tiny, recipe, model, in_batch_teacher=second)
+        data = made.data
+        batch = made.draw(np.arange(6), 0)
+        numbers = made.learn(batch, 1)
         found[second is not None] = numbers
         assert ("in_batch" in made.columns) == ("in_batch" in numbers) == (second is not None)
     with_it = found[True]
@@ -176,7 +162,7 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
     queries = vectors.encode_queries(
         taught_by, [tiny.queries[q] for q in data.examples.queries[:6]]
     )
-    (shard,) = vectors.shards(taught_by, tiny.tokens, 1)
+    (shard,) = vectors.Encoder({"model": taught_by}).passages(tiny.tokens)
     scores = np.array([[product(queries, q, shard[:], p) for p in drawn] for q in range(6)])
     assert judge.head == ("multi" if teaching == "multi" else "dense")
     np.testing.assert_allclose(
@@ -188,38 +174,12 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
         assert with_it["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("teaching", ["retriever", "multi"])
-def test_a_second_teacher_in_bfloat16_has_float32_scores(tiny, tmp_path, teaching):
-    """Scores in bfloat16, which has 8 bits, would tie."""
-    taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25))
-    recipe = stage("retriever", precision="bf16")
-    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    second = scoring.SecondTeacher.read(taught_by, data, recipe, torch.device("cpu"))
-    rows = np.arange(6)
-    found = second.scores(data.examples.queries[rows], data.examples.draw(rows, 0))
-    assert found.dtype == torch.float32
-    assert (found != found.bfloat16().float()).any()
-
-
 def product(queries, query, passages, passage):
     """The score of a query and a passage from stored vectors."""
     if not isinstance(queries, MultiVectors):
         return queries[query] @ passages[passage]
     asked, read = queries[query : query + 1].values, passages[passage : passage + 1].values
     return (asked @ read.astype(np.float32).T).max(1).sum()
-
-
-def test_a_second_teacher_of_another_tokenizer_is_refused(tiny, tmp_path):
-    other = tmp_path / "tokenizer"
-    tokenise.train_tokenizer(tiny.passages, 120).save_pretrained(other)
-    recipe = stage("retriever")
-    folder = encoder(tmp_path / "other", other)
-    model = checkpoint.start_model(folder, "retriever", **recipe.model())
-    (tmp_path / "t").mkdir()
-    checkpoint.save(tmp_path / "t", model, tmp_path / "other", {})
-    with pytest.raises(InputError, match=r"t was made with another tokenizer than the model"):
-        train(retriever, tiny, tmp_path, recipe, in_batch_teacher=tmp_path / "t")
 
 
 # --- a teacher that is weaker than its student ----------------------------------------------------

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from tiny_training import QUERIES, stage, train
+from tiny_training import QUERIES, data_of, stage, train
 
 from cdmae.errors import InputError
-from cdmae.files import read_json
-from cdmae.finetuning import common, retriever, topics
+from cdmae.finetuning import retriever, topics
 from cdmae.models import checkpoint
 
 
@@ -25,16 +24,11 @@ def test_clusters_are_the_groups_of_near_vectors_and_the_same_again():
 def test_topics_follow_from_the_initial_weights(tiny):
     recipe = stage("retriever", topics=3)
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     assert data.examples.topics.shape == (len(data.examples),)
     assert set(data.examples.topics.tolist()) == {0, 1, 2}
-    again = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    again = data_of(tiny, recipe, model)
     assert (again.examples.topics == data.examples.topics).all()
-
-
-def test_a_training_with_topics_ends_and_records_them(tiny, tmp_path):
-    folder = train(retriever, tiny, tmp_path, stage("retriever", topics=3, epochs=0.5))
-    assert read_json(folder / "about.json")["settings"]["topics"] == 3
 
 
 def test_more_topics_than_queries_are_refused(tiny, tmp_path):

@@ -5,38 +5,18 @@ import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import encoder, gradients, same, stage, together, train
+from tiny_training import encoder, gradients, learn, prepared, same, stage, train
 
 from cdmae.files import read_json
-from cdmae.finetuning import common, losses, retriever
-from cdmae.finetuning.regulariser import Sparsity
-from cdmae.finetuning.teacher import Teacher
-from cdmae.models import checkpoint
+from cdmae.finetuning import losses, retriever
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
-from cdmae.training.ranks import Ranks
 
 WORDS = 160
 HOW = {
     "query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4, "temperature": 2.5,
     "dense_temperature": 7.0, "alpha": 0.3,
 }  # fmt: skip
-
-
-def prepared(tiny, recipe, folder, teacher):
-    """A model in float64, and its first batch."""
-    model = checkpoint.start_model(folder, "retriever", **recipe.model())
-    model.network.double()
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    return model, retriever.batch(data, np.arange(6), 0, model, recipe, Teacher.read(teacher))
-
-
-def learn(model, batch, recipe, group=None):
-    model.network.zero_grad(set_to_none=True)
-    sparsity = Sparsity(recipe, "tiny", 8, WORDS)
-    how = {"seed": 1, "step": 1, "sparsity": sparsity}
-    numbers = retriever.learn(model.network, batch, recipe, group or Ranks(), **how)
-    return numbers, gradients(model.network)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +27,7 @@ def test_the_loss_is_the_sum_of_both_heads_losses(tiny, tmp_path, teacher, varia
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("unified", **HOW | variant)
     model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, found = learn(model, batch, recipe)
+    numbers, found = learn(model, batch, recipe, step=1)
 
     naive = transformers.BertForMaskedLM.from_pretrained(folder, attn_implementation="eager")
     naive.double()
@@ -83,23 +63,6 @@ def test_the_loss_is_the_sum_of_both_heads_losses(tiny, tmp_path, teacher, varia
     same(found, expected)
 
 
-def test_chunks_and_processes_change_nothing(tiny, tmp_path, teacher):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("unified", **HOW)
-    model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, stage("unified", chunk=1000, **HOW))
-    again, found = learn(model, batch, stage("unified", chunk=3, **HOW))
-    models = [prepared(tiny, recipe, folder, teacher)[0] for _ in range(2)]
-
-    def process(group):
-        return learn(models[group.rank], batch, recipe, group)
-
-    for other, gradient in [(again, found), *together(2, process)]:
-        same(gradient, whole)
-        for name, value in numbers.items():
-            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
-
-
 @pytest.fixture(scope="module")
 def folder(tiny, tmp_path_factory):
     recipe = stage("unified", temperature=2.0, dense_temperature=4.0, flops_warmup=1.0, epochs=4)
@@ -130,17 +93,22 @@ def test_the_folder_has_both_heads(tiny, folder):
 def test_a_head_alone_has_its_part_of_the_vectors(tiny, folder, tmp_path):
     """Stored or not; Lucene's index can be built of the sparse ones."""
     both = inference.encode_queries(folder, tiny.queries)
-    (shard,) = inference.shards(folder, tiny.tokens, threads=1)
-    inference.encode_passages(folder, tiny.tokens, tmp_path / "both")
+    (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
+    inference.write_vectors(
+        encoder={"encoded_by": "vectors"},
+        model=folder,
+        tokens=tiny.tokens,
+        output=tmp_path / "both",
+    )
     (kept,) = inference.read_shards(tmp_path / "both")
     assert kept.shape == shard.shape == (len(tiny.passages), WORDS + 32)
     for uses in ("dense", "sparse"):
         queries = inference.encode_queries(folder, tiny.queries, uses=uses)
         assert abs(queries - both.head(uses)).max() == 0
-        of = {"vectors": tmp_path / "both", "uses": uses}
-        inference.encode_passages(folder, tiny.tokens, tmp_path / uses, **of)
+        of = {"encoded_by": "vectors", "uses": uses}
+        inference.write_vectors(encoder=of, vectors=tmp_path / "both", output=tmp_path / uses)
         stored = inference.read_shards(tmp_path / uses)
-        made = inference.shards(folder, tiny.tokens, threads=1, uses=uses)
+        made = inference.Encoder({"model": folder, "uses": uses}).passages(tiny.tokens)
         assert stored[0].shape == made[0].shape
         assert abs(stored[0][:] - kept[:].head(uses)).max() == 0
         first, second = (search(queries, shards, 9) for shards in (stored, made))

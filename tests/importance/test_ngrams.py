@@ -219,6 +219,16 @@ def test_a_damaged_table_is_refused(name, tmp_path):
             ngram_table.read(tmp_path / "ngrams")
 
 
-def test_an_unknown_unit_is_refused(tmp_path):
+def test_an_unknown_unit_and_keys_beyond_64_bits_are_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="unit is 'letter'; allowed: word, wordpiece"):
         ngrams.count_to(tmp_path / "ngrams", random_tokens(0), unit="letter")
+    tokens = random_tokens(0)
+    table = count(tokens).table
+    words, pairs = len(table.occurrences), len(table.keys[0])
+    assert pairs > words
+    monkeypatch.setattr(ngrams, "MOST", words * words)
+    with pytest.raises(
+        InputError, match=f"of 3 words .* {pairs} .* lower window to 2, or count by"
+    ):
+        ngrams.count_to(tmp_path / "ngrams", tokens)
+    assert not (tmp_path / "ngrams").exists()

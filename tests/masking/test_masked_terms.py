@@ -18,23 +18,22 @@ from cdmae import masking
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.objectives.mae import Mae
 from cdmae.importance import ami, ngrams
-from cdmae.masking import terms as masked_terms
+from cdmae.masking import terms
 from cdmae.tokens import tokenise, vocabulary
 from cdmae.tokens.corpus import read_tokens, write_tokens
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
 EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
-SETTINGS = {"decoder_ratio": 0.5, "sigma": 1.0, "max_length": 60}
+SETTINGS = {"strategy": "importance", "ratio": 0.5, "sigma": 1.0, "max_length": 60}
 FORMULA = {"pmi": "min", "normaliser": "order", "edges": "literal"}
 
 
 def english():
     """Passages of English that every Python brings along: the documentation strings of its library."""
     found = set()
+    strings = re.compile(r'^ *"""(.+?)"""', re.DOTALL | re.MULTILINE)
     for path in sorted(Path(textwrap.__file__).parent.glob("[c-s]*.py"))[:70]:
-        for text in re.findall(
-            r'^ *"""(.+?)"""', path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-        ):
+        for text in strings.findall(path.read_text(encoding="utf-8")):
             if len(text) > 150 and ">>>" not in text:
                 found.add(text)
     return sorted(found)
@@ -57,45 +56,40 @@ def made(tmp_path_factory):
     return folder
 
 
+def describe(made, example=EXAMPLE, **changed):
+    where = read_tokens(made / "tokens"), made / "tokenizer", made / "importance"
+    return terms.describe(*where, settings=SETTINGS | changed, seed=42, example=example)
+
+
 @pytest.fixture(scope="module")
 def found(made):
-    read = read_tokens(made / "tokens")
-    where = made / "tokenizer", made / "importance"
-    return masked_terms.describe(read, *where, settings=SETTINGS, seed=42, example=EXAMPLE)
+    return describe(made)
 
 
 def test_masking_by_importance_spares_stop_words_the_commonest_masked_terms(found):
     uniform, aware = (found[name]["stop_word_share"] for name in ("uniform", "importance"))
     assert 0.35 < uniform < 0.6  # 40 % in the paper, section 3.2
     assert aware < 0.7 * uniform
-    terms = [term for term, _ in found["uniform"]["top"]]
-    assert len(terms) == masked_terms.TOP
-    assert {"the", "."} <= set(terms)
+    top = [term for term, _ in found["uniform"]["top"]]
+    assert len(top) == terms.TOP
+    assert {"the", "."} <= set(top)
     shares = [share for _, share in found["uniform"]["top"]]
     assert shares == sorted(shares, reverse=True)
     assert found["importance"]["top"][0][1] < shares[0]
 
 
-def test_entropy_is_that_of_the_masked_word_pieces(found):
-    assert masked_terms._entropy(np.array([3, 3, 5, 5, 7, 7, 9, 9])) == 2.0
-    assert masked_terms._entropy(np.array([4, 4, 4])) == 0.0
-    assert masked_terms._entropy(np.array([1, 1, 1, 2])) == pytest.approx(
-        0.811, abs=1e-3
-    )  # -3/4 log 3/4 - 1/4 log 1/4
-    assert found["sigma"]["inf"]["entropy"] == pytest.approx(found["uniform"]["entropy"], abs=0.1)
-
-
 def test_the_share_grows_and_the_overlap_falls_with_the_noise(found):
     sweep = list(found["sigma"].items())
     assert [sigma for sigma, _ in sweep] == ["0", "1", "2", "4", "inf"]
-    shares, overlaps = (
-        [each[name] for _, each in sweep] for name in ("stop_word_share", "overlap")
+    shares, overlaps, entropies = (
+        [each[name] for _, each in sweep] for name in ("stop_word_share", "overlap", "entropy")
     )
     assert shares == sorted(shares)
     assert overlaps == sorted(overlaps, reverse=True)
     assert overlaps[0] == 1
     assert overlaps[-1] == pytest.approx(0.5, abs=0.02)
     assert shares[-1] == pytest.approx(found["uniform"]["stop_word_share"], abs=0.02)
+    assert entropies[-1] == pytest.approx(found["uniform"]["entropy"], abs=0.1)
 
 
 def test_the_example_is_masked_by_its_importance(found):
@@ -111,26 +105,25 @@ def test_passages_show_the_masks_that_a_training_draws_in_two_epochs(made, found
     read = read_tokens(made / "tokens")
     words = vocabulary.Vocabulary.read(made / "tokenizer")
     values = ami.read_values(made / "importance")
-    side = masking.Side("importance", SETTINGS["decoder_ratio"], sigma=SETTINGS["sigma"])
-    rows = np.arange(len(read))
-    batch = masking.read(read, rows, SETTINGS["max_length"] - 2, words, values)
+    side = masking.Side("importance", SETTINGS["ratio"], sigma=SETTINGS["sigma"])
+    batch = masking.read(read, np.arange(len(read)), SETTINGS["max_length"] - 2, words, values)
     masks = [
-        masking.strategy("importance").select(batch, side, masking.key(42, "decoder", epoch))
+        masking.choose(batch, side, masking.key(42, "decoder", epoch)) & batch.word_starts
         for epoch in range(2)
     ]
-    assert len(found["passages"]) == masked_terms.PASSAGES
-    for passage, row in zip(found["passages"], masked_terms._typical(batch), strict=True):
-        begins = np.flatnonzero(batch.word_starts[row])
-        assert len(passage["words"]) == len(passage["importance"]) == len(begins)
-        for masked, mask in zip(passage["masked"], masks, strict=True):
-            assert masked == np.flatnonzero(mask[row, begins]).tolist()
+    drawn = {
+        tuple(tuple(np.flatnonzero(mask[row][batch.word_starts[row]]).tolist()) for mask in masks)
+        for row in range(len(read))
+    }
+    assert len(found["passages"]) == terms.PASSAGES
+    for passage in found["passages"]:
+        assert len(passage["words"]) == len(passage["importance"]) >= terms.WORDS
+        assert tuple(map(tuple, passage["masked"])) in drawn
         assert passage["masked"][0] != passage["masked"][1]
 
 
 def test_an_empty_example(made):
-    read = read_tokens(made / "tokens")
-    given = {"settings": SETTINGS | {"sigma": math.inf}, "seed": 1, "example": " "}
-    found = masked_terms.describe(read, made / "tokenizer", made / "importance", **given)
+    found = describe(made, example=" ", sigma=math.inf)
     assert found["example"]["words"] == []
     assert list(found["sigma"]) == ["0", "1", "2", "4", "inf"]
 
@@ -160,17 +153,14 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
         for path in sorted((made / name).iterdir()):
             assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name
     assert json.loads((tmp_path / "terms").read_text()) == found
-    assert SETTINGS.keys() == Mae(start="s", collection="c").masking().keys(), (
-        "what the job is told"
-    )
+    told = Mae(start="s", collection="c").masking()
+    assert told == SETTINGS | {"max_length": 150}, "what the job is told"
     start = {"collection": "docs", "vocabulary": 3000}
     script("tokenizer")(
         settings=start, prompted={}, collection=made / "collection", output=tmp_path / "tokenizer"
     )
-    assert vocabulary.read_pieces(tmp_path / "tokenizer") == vocabulary.read_pieces(
-        made / "tokenizer"
-    )
-    script("tokenizer")(
-        settings={"checkpoint": str(made / "tokenizer")}, prompted={}, output=tmp_path / "copy"
-    )
-    assert vocabulary.read_pieces(tmp_path / "copy") == vocabulary.read_pieces(made / "tokenizer")
+    pieces = vocabulary.read_pieces(made / "tokenizer")
+    assert vocabulary.read_pieces(tmp_path / "tokenizer") == pieces
+    copied = {"checkpoint": str(made / "tokenizer")}
+    script("tokenizer")(settings=copied, prompted={}, output=tmp_path / "copy")
+    assert vocabulary.read_pieces(tmp_path / "copy") == pieces

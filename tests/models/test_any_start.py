@@ -14,7 +14,6 @@ from tiny_tokenizers import KINDS, TEXTS
 from cdmae.config import pretrained
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.starts import Start
-from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms
 from cdmae.models import architectures, checkpoint, sequences
@@ -110,14 +109,6 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
         list(zip(SPOKEN, SPOKEN[::-1], strict=True))
     )
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
-
-
-def test_positions_are_those_that_the_embeddings_have(published, encoder):
-    assert pretrained.positions(str(published[0])) == 48
-    with pytest.raises(InputError, match="passage_length is 49; expected up to 48, the positions"):
-        checkpoint.start_model(
-            encoder, "retriever", query_length=16, passage_length=49, precision="fp32"
-        )
 
 
 def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):

@@ -17,6 +17,7 @@ from tiny_training import encoder, stage, together
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.starts import Start
 from cdmae.finetuning import reranker, retriever
+from cdmae.finetuning.task import Inputs
 from cdmae.models import checkpoint
 from cdmae.pretraining import trainer
 from cdmae.training import ranks, setup
@@ -69,12 +70,12 @@ def pre_training(folders, **where):
 
 def train_retriever(folders, **where):
     recipe = stage("retriever", epochs=1.0)
-    retriever.train(name="x", settings=recipe, **folders, teacher=None, seed=1, threads=1, **where)
+    retriever.train(name="x", settings=recipe, files=Inputs(**folders), seed=1, **where)
 
 
 def train_reranker(folders, **where):
     recipe = stage("reranker", epochs=1.0, forward_factor=1)
-    reranker.train(name="x", settings=recipe, **folders, seed=1, threads=1, **where)
+    reranker.train(name="x", settings=recipe, files=Inputs(**folders), seed=1, **where)
 
 
 def run(train, folders, folder, size):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_models import ALL, model, own_weights, padded
 
-from cdmae.models import packed, transformer
+from cdmae.models import linear, packed, transformer
 from cdmae.models.heads import own, sparse
 from cdmae.models.ragged import BARE, HIDDEN, Ragged
 
@@ -49,19 +49,6 @@ def test_weights_and_their_gradient_equal_transformers(family, monkeypatch):
         assert torch.allclose(again, found, atol=1e-12)
 
 
-def test_logits_of_a_batch_are_never_all_kept(monkeypatch):
-    """What the backward pass keeps grows with the texts' vectors, not with their positions."""
-    network = model("bert", "encoder", vocab_size=53)
-    texts = [np.arange(2, 34)] * 50
-    kept = []
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor: kept.append(tensor.shape) or tensor, lambda tensor: tensor
-    ):
-        sparse.vectors(network, packed.pack(texts), SPLADE)
-    words = network.config.vocab_size
-    assert max(shape.numel() for shape in kept if words in shape) == len(texts) * words
-
-
 def test_a_second_pass_does_not_compute_logits_again(monkeypatch):
     """Gradient caching: the gradient is the same, with the positions of the first pass."""
     network = model("bert", "encoder")
@@ -81,21 +68,11 @@ def test_a_second_pass_does_not_compute_logits_again(monkeypatch):
     assert all(map(torch.equal, gradient(memory), expected))
 
 
-def test_equal_logits_give_the_first_position():
-    network = model("bert", "encoder")
-    output = network.get_output_embeddings()
-    with torch.no_grad():
-        output.weight.zero_()
-    memory = {}
-    sparse.vectors(network, packed.pack(TEXTS), SPLADE, memory=memory)
-    assert not memory["positions"].any()
-
-
 @pytest.mark.parametrize("family", ["bert", "roberta", "modernbert"])
 def test_own_word_pieces_have_the_largest_weight_of_their_positions(family):
     """uniCOIL by hand: w_j = max ReLU(v . h_i + c) over the positions of word-piece j."""
     network = model(family, "retriever")
-    own.start(network, seed=5)
+    linear.start(network, own.LAYERS, seed=5)
     texts = [[2, 7, 9, 7, 7, 3], [2, 3], [2, *range(5, 25), 3]]
     found = sparse.vectors(network, packed.pack(texts), SimpleNamespace(pieces="own"))
     pad = network.config.pad_token_id or 0

@@ -166,15 +166,3 @@ def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):
     np.testing.assert_allclose(
         vectors_by_transformers(tmp_path / "ours", tiny.queries), expected, atol=1e-5
     )
-
-
-@pytest.mark.parametrize("kind", ["bert", "electra"])
-def test_an_encoder_that_was_written_with_old_names_is_read(tiny, tmp_path, kind):
-    """What an earlier version made of such a checkpoint is used, not made again."""
-    encoder = checkpoint(
-        tmp_path / "encoder", tokenise.load_tokenizer(tiny.encoder), "gamma and beta", kind
-    )
-    expected = vectors_by_transformers(encoder, tiny.queries)
-    np.testing.assert_allclose(
-        vectors_of_ours(encoder, tiny.queries, tmp_path / "ours"), expected, atol=1e-5
-    )

@@ -2,7 +2,6 @@
 very numbers.
 """
 
-import errno
 import json
 import subprocess
 import sys
@@ -11,12 +10,10 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from safetensors import SafetensorError
 from tiny_training import encoder
 
 from cdmae.errors import InputError
-from cdmae.models import checkpoint, networks, sequences
-from cdmae.retrieval import reranking
+from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.vectors import read_vectors
 
@@ -48,7 +45,12 @@ def reranker(request, tiny, tmp_path):
 
 
 def vectors(folder, tiny):
-    inference.encode_passages(folder, tiny.tokens, folder.parent / "vectors", 1)
+    inference.write_vectors(
+        encoder={"encoded_by": "vectors"},
+        model=folder,
+        tokens=tiny.tokens,
+        output=folder.parent / "vectors",
+    )
     return np.concatenate([shard[:] for shard in read_vectors(folder.parent / "vectors")])
 
 
@@ -85,25 +87,6 @@ def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pool
     np.testing.assert_allclose(ours[1], queries, atol=2e-6)
     np.testing.assert_allclose(ours[1] @ ours[0].T, model.similarity(queries, passages), rtol=1e-5)
     assert "MISSING" not in caplog.text
-
-
-def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny):
-    """The longer of the two is cut first, then both."""
-    from sentence_transformers import CrossEncoder
-
-    long, short = " ".join(tiny.queries), tiny.queries[0]
-    pairs = [(long, short), (short, long), (long, long)]
-    first, second = (sequences.queries(texts, reranker, 1) for texts in zip(*pairs, strict=True))
-    rows = np.arange(len(pairs))
-    ours = reranking.score(
-        checkpoint.load(reranker, "reranker"), first, rows, second, list(rows[:, None])
-    )
-    model = CrossEncoder(str(reranker), device="cpu")
-    assert (
-        isinstance(model.activation_fn, torch.nn.Identity)
-        and model.tokenizer.model_max_length == 40
-    )
-    np.testing.assert_allclose(ours, model.predict(pairs), atol=2e-6)
 
 
 def test_a_new_head_depends_on_the_seed_alone(tiny):
@@ -145,11 +128,9 @@ def test_check_says_what_the_folder_is(retriever, tiny):
 @pytest.mark.parametrize(
     ("described", "said"),
     [
-        ([], "is not a JSON object"),
         (None, "is not a JSON object"),
-        ({"query_length": "16"}, 'has query_length "16"; allowed: a whole number from 2'),
+        ({"query_length": "16"}, 'has query_length "16"; allowed: a number above 0'),
         ({"passage_length": -5}, "has passage_length -5; allowed"),
-        ({"passage_length": True}, "has passage_length true; allowed"),
         ({"precision": "int4"}, "has precision int4; allowed: auto, fp32, bf16, fp16"),
         ({"pooling": "max"}, "has pooling max; allowed: cls, mean"),
         ({"similarity": ["dot"]}, r'has similarity \["dot"\]; allowed: dot, cosine'),
@@ -171,22 +152,6 @@ def test_a_description_of_no_model_of_ours_is_refused(tmp_path, described, said)
         checkpoint.check(tmp_path, "retriever")
 
 
-def test_unreadable_and_lacking_models_are_errors(retriever):
-    from safetensors.torch import load_file, save_file
-
-    path = retriever / "model.safetensors"
-    kept = {name: weights for name, weights in load_file(path).items() if "layer.1" not in name}
-    save_file(kept, path, {"format": "pt"})
-    message = r"retriever lacks encoder.layer.1.* and 13 more weights.*; delete the folder and make it again$"
-    with pytest.raises(InputError, match=message):
-        checkpoint.load(retriever, "retriever")
-    path.write_bytes(path.read_bytes()[:500])
-    with pytest.raises(
-        InputError, match="retriever cannot be read: .*; delete the folder and make it again$"
-    ):
-        checkpoint.load(retriever, "retriever")
-
-
 def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path):
     for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_bytes((tiny.encoder / name).read_bytes())
@@ -198,21 +163,6 @@ def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path):
         match=r"lacks bert\.pooler\.dense\.bias, .*, classifier\.bias and 1 more weights",
     ):
         checkpoint.load(tmp_path, "reranker")
-
-
-def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise SafetensorError(
-            "Error while serializing: I/O error: No space left on device (os error 28)"
-        )
-
-    model = checkpoint.start_model(
-        tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32"
-    )
-    monkeypatch.setattr(model.network, "save_pretrained", full)
-    with pytest.raises(OSError) as raised:
-        networks.write(tmp_path, model.network)
-    assert raised.value.errno == errno.ENOSPC
 
 
 def test_searching_stored_vectors_imports_no_transformers():

@@ -5,11 +5,10 @@ import importlib
 import numpy as np
 import pytest
 from tiny_tokenizers import KINDS
-from tiny_training import PASSAGES, stage, train
+from tiny_training import PASSAGES, data_of, stage, train
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import common
 from cdmae.finetuning import retriever as trainer
 from cdmae.models import checkpoint, sequences
 from cdmae.models.ragged import Ragged
@@ -34,7 +33,9 @@ def test_sentence_transformers_gives_our_vectors(tiny, prompted, tmp_path):
     theirs[0].query_length = 16
     ours = vectors.encode_queries(prompted, tiny.queries)
     np.testing.assert_allclose(theirs.encode_query(tiny.queries), ours, atol=1e-5)
-    passages = np.concatenate([shard[:] for shard in vectors.shards(prompted, tiny.tokens, 1)])
+    passages = np.concatenate(
+        [shard[:] for shard in vectors.Encoder({"model": prompted}).passages(tiny.tokens)]
+    )
     np.testing.assert_allclose(theirs.encode_document(tiny.passages), passages, atol=1e-5)
     plain = theirs.encode(tiny.queries)
     assert np.abs(plain - ours).max() > 0.1
@@ -43,9 +44,7 @@ def test_sentence_transformers_gives_our_vectors(tiny, prompted, tmp_path):
 def test_training_reads_what_the_tokenizer_makes_of_prompt_and_text(tiny, tmp_path):
     recipe = stage("retriever", **PROMPTS)
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = common.read(
-        recipe, model, tiny.encoder, tiny.collection, tiny.tokens, tiny.negatives, 1, 1
-    )
+    data = data_of(tiny, recipe, model)
     rows = np.arange(4)
     read = trainer.batch(data, rows, 0, model, recipe).sequences
     pieces = read_backend(tiny.encoder)

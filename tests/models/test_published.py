@@ -314,5 +314,7 @@ def test_mlm_by_importance_masks_what_is_important():
     )
     side = mlm.Mlm.sides(settings, "word")["encoder"]
     assert (side.strategy, side.sigma, settings.masked_by_importance) == ("importance", 0.0, True)
-    assert settings.masking() == {"decoder_ratio": 0.3, "sigma": 0.0, "max_length": 150}
+    assert settings.masking() == {
+        "strategy": "importance", "ratio": 0.3, "sigma": 0.0, "max_length": 150,
+    }  # fmt: skip
     assert "sigma" not in settings.unread and "sigma" in as_objective("mlm", SETTINGS).unread

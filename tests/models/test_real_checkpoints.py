@@ -14,6 +14,7 @@ from tiny_training import stage
 from cdmae.collections.store import read_passages
 from cdmae.files import read_json
 from cdmae.finetuning import retriever
+from cdmae.finetuning.task import Inputs
 from cdmae.models import checkpoint as models
 from cdmae.report import card
 from cdmae.retrieval import external, vectors
@@ -45,7 +46,12 @@ def train(trainer, inputs, folder, kind, **changed):
     )
     recipe = stage(kind, epochs=1.0, **lengths, **changed)
     trainer.train(
-        name="x", settings=recipe, **inputs, seed=1, state=folder / "state", output=folder / "model"
+        name="x",
+        settings=recipe,
+        files=Inputs(**inputs),
+        seed=1,
+        state=folder / "state",
+        output=folder / "model",
     )
     return folder / "model"
 

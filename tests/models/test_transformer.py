@@ -75,41 +75,6 @@ def test_last_layer_at_chosen_rows(chosen):
     same_gradients(model, part, whole)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_a_vector_is_that_of_the_first_row_or_the_mean_of_all(pooling):
-    """[B, D]: special tokens count, filler does not; with the gradient of the rows."""
-    model, batch = bert(), packed.pack(SEQUENCES)
-    rows = states(model, SEQUENCES).split([len(each) for each in SEQUENCES])
-    expected = torch.stack([each[0] if pooling == "cls" else each.mean(0) for each in rows])
-    found = transformer.vectors(model, batch, pooling)
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    same_gradients(model, found, expected)
-
-
-def test_filler_gets_no_gradient_and_stays_finite():
-    """What fills the block is computed but leaves no trace."""
-    model = bert()
-    transformer.vectors(model, packed.pack([[2, 5, 3]])).sum().backward()
-    gradient = model.embeddings.word_embeddings.weight.grad
-    assert gradient is not None
-    assert gradient[[2, 5, 3]].abs().sum(1).min() > 0
-    assert not gradient[[0, 1, 4]].any()
-    assert all(
-        torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None
-    )
-
-
-def test_bf16_products_stay_near():
-    """Under autocast the result is float32 and close to the float32 one."""
-    model = bert()
-    batch = packed.pack(SEQUENCES)
-    expected = transformer.vectors(model, batch)
-    with setup.autocast("bf16", torch.device("cpu")):
-        found = transformer.vectors(model, batch)
-    assert found.dtype == torch.float32
-    assert 0 < (found - expected).abs().max() < 0.1
-
-
 def test_dropout_follows_its_generator():
     """Off without a generator, repeatable with one, another generator another result."""
     model, cpu = bert(hidden_dropout_prob=0.2), torch.device("cpu")

@@ -10,27 +10,24 @@ import tiny_objectives
 import tiny_pretraining
 import torch
 from any_kind import as_objective
-from tiny_objectives import CPU, SETTINGS, V, learnt, network_of, ready, same, vocabulary
+from tiny_objectives import CPU, SETTINGS, V, learnt, network_of, reader_of, ready, same
 
 from benchmarks.naive import Naive
-from cdmae.masking import Side
-from cdmae.pretraining import trainer
 from cdmae.pretraining.objectives import contriever
-from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 
 LENGTH = 40
 QUEUED = {"queue": 12, "temperature": 1.0}
+PIECES = 5 + np.arange(LENGTH) % (V - 5)
 
 
-def reader(passages=400, length=LENGTH, seed=3, **changed):
+def reader(passages=400, length=LENGTH, seed=3, deletion=0.0, **changed):
     """Crops of passages of one length; word-piece i of every passage is 5 + i % 35."""
-    ids = np.tile(5 + np.arange(length) % (V - 5), passages).astype(np.uint16)
     starts = np.arange(passages + 1) * length
-    tokens = Tokens(ids, starts, starts[:-1], np.ones(V, bool))
-    side = replace(Side("", 0.0, spans=2, crops=(0.05, 0.5)), **changed)
-    how = {"batch": passages, "max_length": LENGTH + 2, "seed": seed}
-    return Reader(tokens, {}, vocabulary(), {"encoder": side}, **how)
+    ids = np.tile(PIECES[:length], passages).astype(np.uint16)
+    changed |= {"batch": passages, "max_length": LENGTH + 2, "deletion": deletion}
+    settings = as_objective("contriever", SETTINGS, **changed)
+    return reader_of(settings, Tokens(ids, starts, starts[:-1], np.ones(V, bool)), seed)
 
 
 def test_the_loss_by_hand():
@@ -54,54 +51,30 @@ def test_crops_are_independent_and_uniform():
     for numbers in (sizes, offsets):
         assert abs(np.corrcoef(numbers.T)[0, 1]) < 0.15
     assert len(np.unique(texts.rows)) == 800
+    for length in (0, 1):  # one word-piece is both crops
+        texts = reader(passages=3, length=length).texts(np.arange(3), np.zeros(3, int))
+        assert texts.lengths.tolist() == [length] * 6
 
 
 def test_a_share_of_the_tokens_of_a_crop_is_deleted():
     """The rest keeps its order; each epoch deletes others; nothing is predicted."""
     (whole,) = reader().read(0, 1)
-    (thinned,) = reader(deleted=0.1).read(0, 1)
+    (thinned,) = reader(deletion=0.1).read(0, 1)
     before = whole.sides["encoder"].inputs.lengths.sum() - 2 * 800
     masked = thinned.sides["encoder"]
     assert masked.inputs.lengths.sum() - 2 * 800 == pytest.approx(0.9 * before, rel=0.02)
     for text in range(50):
-        kept = masked.inputs[text][1:-1].tolist()
         given = iter(whole.sides["encoder"].inputs[text][1:-1].tolist())
-        assert all(piece in given for piece in kept), "a subsequence"
+        assert all(piece in given for piece in masked.inputs[text][1:-1].tolist()), "a subsequence"
     assert not masked.chosen.any()
-    other = reader(deleted=0.1, seed=4).read(0, 1)[0].sides["encoder"]
+    other = reader(deletion=0.1, seed=4).read(0, 1)[0].sides["encoder"]
     assert not np.array_equal(other.inputs.lengths, masked.inputs.lengths)
-
-
-@pytest.mark.parametrize("length", [0, 1])
-def test_passages_without_room_for_a_crop(length):
-    """One word-piece is both crops; a passage without any leaves [CLS] and [SEP]."""
-    texts = reader(passages=3, length=length).texts(np.arange(3), np.zeros(3, int))
-    assert texts.lengths.tolist() == [length] * 6
-
-
-def test_settings_without_effect_are_named():
-    settings = as_objective("contriever", SETTINGS)
-    assert set(settings.unread) >= {"encoder_masking", "encoder_ratio", "importance", "sigma"}
-    assert "encoder_ratio" not in settings.values()
-    assert settings.maskings == ()
-    with pytest.raises(ValueError, match="crop_most is 0.01; expected from crop_least, 0.05, to 1"):
-        replace(settings, crop_most=0.01)
-
-
-@pytest.mark.parametrize("objective", ["contriever", "cocondenser"])
-def test_a_batch_of_one_passage_has_no_negatives_and_is_refused(objective):
-    with pytest.raises(ValueError, match="batch is 1; expected from 2"):
-        as_objective(objective, SETTINGS, batch=1)
-
-
-# --- inverse cloze --------------------------------------------------------------------------------
 
 
 def test_inverse_cloze_parts_a_passage():
     """The second part is the passage without the first, in its order; nothing is lost."""
-    (step,) = reader(rest=True).read(0, 1)
-    parts = step.sides["encoder"].inputs
-    whole = (5 + np.arange(LENGTH) % (V - 5)).tolist()
+    parts = reader(cut="cloze").read(0, 1)[0].sides["encoder"].inputs
+    whole = PIECES.tolist()
     begins = set()
     for passage in range(400):
         first = parts[2 * passage][1:-1].tolist()
@@ -116,12 +89,8 @@ def test_inverse_cloze_parts_a_passage():
 
 def test_with_a_queue_each_part_is_a_side_of_its_own():
     """The same crops as without a queue, each passage once on each side."""
-    settings = as_objective("contriever", SETTINGS, cut="cloze", deletion=0.0, **QUEUED)
-    sides = contriever.Contriever.sides(settings, "word")
-    one = reader(passages=12)
-    split = Reader(one.tokens, {}, vocabulary(), sides, batch=12, max_length=LENGTH + 2, seed=3)
-    (together,) = reader(passages=12, rest=True).read(0, 1)
-    (apart,) = split.read(0, 1)
+    (together,) = reader(passages=12, cut="cloze").read(0, 1)
+    (apart,) = reader(passages=12, cut="cloze", **QUEUED).read(0, 1)
     assert apart.spans == 1
     joint = together.sides["encoder"].inputs
     for passage in range(12):
@@ -138,16 +107,6 @@ def queued_step(settings):
     return next(tiny_objectives.reader("contriever", settings).steps(0, 1))
 
 
-def test_the_loss_with_a_queue_by_hand():
-    """One passage; its own key scores 1.6, the queue's two 0 and -0.4, at temperature 0.5."""
-    made = network_of("contriever", queue=2, batch=1, temperature=0.5)
-    made.keys = torch.tensor([[0.0, 0.7], [0.8, 0.1], [-0.2, 0.0]])
-    made.newest.fill_(1)
-    batch = tiny_objectives.Batch({}, slice(0, 1), 1)
-    found = made.contrast_with_queue(torch.tensor([[1.0, 0.0]]), batch).item()
-    assert found == pytest.approx(math.log(1 + math.exp(0.0 - 1.6) + math.exp(-0.4 - 1.6)))
-
-
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 @pytest.mark.parametrize("cut", ["crops", "cloze"])
 def test_the_queue_is_its_naive_form(cut, pooling):
@@ -158,16 +117,6 @@ def test_the_queue_is_its_naive_form(cut, pooling):
     same(made, loss, Naive("contriever", made)(step))
     torch.testing.assert_close(loss.detach(), numbers["encoder_loss"])
     assert not any(weight.requires_grad for weight in made.slower.parameters())
-
-
-def test_no_part_of_an_untied_head_waits_for_a_gradient():
-    """Processes add up the gradients of all trained weights."""
-    model = tiny_objectives.language_model()
-    head = model.cls.predictions.decoder
-    head.weight = torch.nn.Parameter(head.weight.detach().clone())
-    made = contriever.Contriever(model, as_objective("contriever", SETTINGS), 5)
-    assert not any(weight.requires_grad for weight in made.model.cls.parameters())
-    assert all(weight.requires_grad for weight in made.model.bert.embeddings.parameters())
 
 
 def test_the_slower_copy_and_the_ring():
@@ -183,8 +132,7 @@ def test_the_slower_copy_and_the_ring():
         for name, weight in made.slower.state_dict().items():
             torch.testing.assert_close(weight, 0.75 * own[name] + 0.25 * target[name])
         filled.append((made.keys != before).any(1).nonzero().flatten().tolist())
-    rows = [list(range(begin, begin + 6)) for begin in (6, 12, 0, 6)]
-    assert filled == rows
+    assert filled == [list(range(begin, begin + 6)) for begin in (6, 12, 0, 6)]
 
 
 def test_micro_batches_do_not_change_the_queue():
@@ -205,23 +153,39 @@ def test_a_killed_training_with_a_queue_resumes_with_the_same_bits(inputs, tmp_p
     )
     whole = tiny_pretraining.run(inputs, tmp_path / "whole", settings)
     tiny_pretraining.cut_off(3, inputs, tmp_path / "cut", settings)
-    (saved,) = (tmp_path / "cut" / "state").glob("step-00000003.*")
-    network = torch.load(saved, weights_only=True)["network"]
-    assert network["keys"].shape == (18, 16)
-    assert network["newest"] == 0  # 6, 12, 0
     again = tiny_pretraining.run(inputs, tmp_path / "cut", settings)
     assert tiny_pretraining.differences(whole, again) == []
     curves = [(each / "steps.tsv").read_text() for each in (whole, again)]
     assert curves[0] == curves[1]
-    assert np.loadtxt(whole / "steps.tsv", skiprows=1).shape == (5, len(trainer.COLUMNS))
 
 
-def test_queues_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="queue is 13 and batch is 6; expected 0, or a multiple"):
-        as_objective("contriever", SETTINGS, queue=13)
+# --- weights and settings -------------------------------------------------------------------------
+
+
+def test_no_part_of_an_untied_head_waits_for_a_gradient():
+    """Processes add up the gradients of all trained weights."""
+    model = tiny_objectives.language_model()
+    head = model.cls.predictions.decoder
+    head.weight = torch.nn.Parameter(head.weight.detach().clone())
+    made = contriever.Contriever(model, as_objective("contriever", SETTINGS), 5)
+    assert not any(weight.requires_grad for weight in made.model.cls.parameters())
+    assert all(weight.requires_grad for weight in made.model.bert.embeddings.parameters())
+
+
+def test_settings_without_effect_are_named_and_those_that_do_not_fit_refused():
     plain = as_objective("contriever", SETTINGS)
-    assert "momentum" in plain.unread
-    assert "momentum" not in plain.values()
+    unread = {"encoder_masking", "encoder_ratio", "importance", "sigma", "momentum"}
+    assert set(plain.unread) >= unread
+    assert not unread & plain.values().keys()
+    assert plain.maskings == ()
     queued = as_objective("contriever", SETTINGS, **QUEUED)
-    assert "momentum" not in queued.unread
-    assert queued.values()["momentum"] == 0.9995
+    assert "momentum" not in queued.unread and queued.values()["momentum"] == 0.9995
+    for changed, words in (
+        ({"crop_most": 0.01}, "crop_most is 0.01; expected from crop_least, 0.05, to 1"),
+        ({"queue": 13}, "queue is 13 and batch is 6; expected 0, or a multiple"),
+        ({"batch": 1}, "batch is 1; expected from 2"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            replace(plain, **changed)
+    with pytest.raises(ValueError, match="batch is 1; expected from 2"):
+        as_objective("cocondenser", SETTINGS, batch=1)

@@ -3,28 +3,15 @@
 import pytest
 import torch
 from any_kind import as_objective
-from tiny_objectives import CPU, SETTINGS, D, first, language_model, network_of, whole
+from tiny_objectives import SETTINGS, D, first, language_model, whole
 from torch.nn import functional
 
 from cdmae.pretraining.objectives import seed
-from cdmae.pretraining.probes import bottleneck
 
 
 def network(**changed):
     """A network of `seed` without dropout."""
     return seed.Seed(language_model(), as_objective("seed", SETTINGS, **changed), 5).eval()
-
-
-def test_the_positions_that_are_hidden():
-    """The vector is in column 0; with a span of 2 a position sees itself and the one before."""
-    seen = [
-        [1, 0, 0, 0, 0],
-        [1, 1, 0, 0, 0],
-        [1, 1, 1, 0, 0],
-        [1, 0, 1, 1, 0],
-        [1, 0, 0, 1, 1],
-    ]
-    assert torch.equal(~seed.hidden_positions(5, 2, CPU), torch.tensor(seen, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("span", [1, 2, 4])
@@ -64,9 +51,3 @@ def test_a_decoder_of_several_layers_never_sees_the_token_that_it_predicts():
     assert begin in reached, "the vector"
     assert max(reached) == predicted - 1
     assert min(reached) >= begin
-
-
-def test_the_probe_measures_its_bottleneck():
-    """A decoder that gets another passage's vector, or none, predicts otherwise."""
-    found = bottleneck.losses(network_of("seed"), whole(first("seed")))
-    assert len(set(found.values())) == 3

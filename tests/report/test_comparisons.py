@@ -14,18 +14,12 @@ DEFAULT = Path(__file__).resolve().parents[2] / "config" / "config.yaml"
 @pytest.mark.parametrize(
     ("compare", "sentence"),
     [
-        ("cdmae-stge1: [bm25]", "report.compare.cdmae-stge1: no such system; did you mean cdmae-"),
+        ("cdmae-stge1: [bm25]", "report.compare.cdmae-stge1 has cdmae-stge1"),
         (
             "fused: [bm52]",
-            "report.compare.fused has bm52, which is not a system; did you mean bm25?",
+            "report.compare.fused has bm52, which does not exist; did you mean bm25?",
         ),
-        ("fused: [fused]", "report.compare.fused has fused, the system itself; remove it"),
-        ("fused: [bm25, bm25]", "report.compare.fused has bm25, but the two are already compared"),
-        (
-            "mae-stage1: [cdmae-stage1]",
-            "report.compare.mae-stage1 has cdmae-stage1, but the two are already compared",
-        ),
-        ('"*": [bm52]', "report.compare.* has bm52, which is not a system; did you mean bm25?"),
+        ('"*": [bm52]', "report.compare.* has bm52, which does not exist; did you mean bm25?"),
     ],
 )
 def test_a_wrong_pair_is_refused_with_file_and_line(tmp_path, compare, sentence):

@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 from cdmae.errors import InputError
-from cdmae.retrieval import dual
-from cdmae.retrieval.dual import DualVectors
+from cdmae.retrieval.kinds import dual, read_shards
+from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import Shard, read_shards
+from cdmae.retrieval.shards import Shard
 
 WEIGHT = 0.75
 
@@ -65,11 +65,3 @@ def test_shards_are_stored(tmp_path):
     assert (whole.sparse != vectors.sparse).nnz == 0
     with pytest.raises(InputError, match="does not contain vectors of two heads"):
         dual.link_head(tmp_path / "none", tmp_path, "dense")
-
-
-def test_no_query_and_no_number():
-    passages = drawn(4, 1)
-    assert len(search(drawn(0, 1), [passages], 3)) == 0
-    passages.dense[2] = np.nan
-    with pytest.raises(InputError, match="passage vectors from row 0 on are not finite"):
-        search(drawn(2, 2), [passages], 3)

@@ -1,19 +1,17 @@
 """Texts that a sequence-to-sequence model writes for passages, and models that cannot write any."""
 
 import json
-import os
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from made_up import make_weights
 
 from cdmae.collections.sources import expanded
 from cdmae.errors import InputError
 from cdmae.fields import parse
-from cdmae.retrieval import expansion, vectors
+from cdmae.retrieval import expansion
 
 PASSAGES = {
     "p1": ("Heaps", "a binary heap keeps the smallest item first"),
@@ -133,25 +131,6 @@ def test_a_killed_run_goes_on_after_its_last_complete_piece(base, untrained, tmp
     assert len(pieces) == 3, "the first piece is written once"
 
 
-def test_passages_are_read_behind_the_prompt_and_cut(base, model, monkeypatch):
-    from transformers import T5ForConditionalGeneration
-
-    read = []
-    generate = T5ForConditionalGeneration.generate
-
-    def recorded(self, input_ids, **how):
-        read.append(input_ids)
-        return generate(self, input_ids=input_ids, **how)
-
-    monkeypatch.setattr(T5ForConditionalGeneration, "generate", recorded)
-    settings = settings_of(base, model, passage_length=4, prompt="Lists ")
-    own = {key: value for key, value in settings.items() if key != "source"}
-    writer = expansion.Writer(parse(expanded.Settings, own, "k"))
-    writer.write(["a hash table finds", "a tree"], 0)
-    words = [writer.tokenizer.convert_ids_to_tokens(row) for row in read[0]]
-    assert words == [["Lists", "a", "hash", "</s>"], ["Lists", "a", "tree", "</s>"]]
-
-
 def test_the_documented_program_trains_a_model_that_writes(tiny, base, tmp_path, capsys):
     page = (Path(__file__).resolve().parents[2] / "docs/own.md").read_text()
     (program,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
@@ -176,37 +155,6 @@ def test_the_documented_program_trains_a_model_that_writes(tiny, base, tmp_path,
 # --- bad input ------------------------------------------------------------------------------------
 
 
-def folder_of(folder, described, shape=(9, 2), tokens=9):
-    """A folder with a sequence-to-sequence model's files; returns its path."""
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(described))
-    make_weights(folder / "model.safetensors", {"shared.weight": shape})
-    vocabulary = {f"w{number}": number for number in range(tokens)}
-    parts = {"model": {"type": "BPE", "vocab": vocabulary}, "added_tokens": []}
-    (folder / "tokenizer.json").write_text(json.dumps(parts))
-    return str(folder)
-
-
-T5 = {"model_type": "t5", "is_encoder_decoder": True, "vocab_size": 9}
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        ({"model_type": "bert"}, "cannot load the model"),
-        ("tokenizer.json", "tokenizer"),
-    ],
-)
-def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, spoil, message):
-    folder = shutil.copytree(model, tmp_path / "wrong")
-    if isinstance(spoil, str):
-        (folder / spoil).unlink()
-    else:
-        (folder / "config.json").write_text(json.dumps(spoil))
-    with pytest.raises(InputError, match=message):
-        expansion._load(str(folder))
-
-
 @pytest.mark.parametrize(
     ("own", "message"),
     [
@@ -220,54 +168,25 @@ def test_texts_come_from_a_file_or_from_a_model(base, own, message):
         parse(expanded.Settings, {"of": base} | own)
 
 
-def test_a_model_has_no_effect_on_a_file(base, tmp_path):
-    (tmp_path / "texts.tsv").touch()
-    own = {"of": base, "texts": str(tmp_path / "texts.tsv"), "top_k": 3}
-    with pytest.raises(InputError, match="top_k is 3, which has no effect on the texts of a file"):
-        parse(expanded.Settings, own)
-
-
-def test_a_job_refuses_missing_weights_and_a_larger_tokenizer(model, tmp_path, base):
-    """Files that a look at the headers does not find wrong, or that come from the hub."""
-    import shutil
-
+def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, base):
+    """Another kind of model, missing weights, a larger tokenizer."""
     from safetensors.torch import load_file, save_file
     from transformers import AutoTokenizer
 
     folder = shutil.copytree(model, tmp_path / "less")
+
+    def refused(words):
+        with pytest.raises(InputError, match=words):
+            expansion.write_texts(settings=settings_of(base, folder), output=tmp_path / "texts.tsv")
+
     weights = load_file(folder / "model.safetensors")
     del weights["decoder.final_layer_norm.weight"]
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(InputError, match="lacks 1 weights, such as decoder.final_layer_norm"):
-        expansion.write_texts(settings=settings_of(base, folder), output=tmp_path / "texts.tsv")
+    refused("lacks 1 weights, such as decoder.final_layer_norm")
     larger = AutoTokenizer.from_pretrained(model)
     larger.add_tokens(["one", "more"])
     larger.save_pretrained(folder)
     shutil.copy(model / "model.safetensors", folder)
-    with pytest.raises(InputError, match="but its tokenizer has .*; allowed: a model with the tok"):
-        expansion._load(str(folder))
-
-
-def test_the_pieces_of_another_model_are_not_used(base, model, tmp_path, monkeypatch):
-    seen = []
-    pieces = vectors.pieces
-    monkeypatch.setattr(
-        expansion.vectors, "pieces", lambda output, key: seen.append(key) or pieces(output, key)
-    )
-
-    def write(folder=model, **changes):
-        settings = settings_of(base, folder, **changes)
-        expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
-        return seen[-1]
-
-    other = shutil.copytree(model, tmp_path / "t5")
-    first = write(other)
-    os.utime(other / "model.safetensors")
-    assert write(other) == first
-    with (other / "generation_config.json").open("a") as file:
-        file.write("\n")
-    assert write(other) != first
-    first = write()
-    assert write(samples=2) != first
-    monkeypatch.setitem(expansion.SEQUENCES, "cpu", 8)  # as on another device
-    assert write() != first
+    refused("but its tokenizer has .*; allowed: a model with the tok")
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    refused("cannot load the model")

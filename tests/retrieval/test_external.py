@@ -1,253 +1,213 @@
-"""Foreign models: their own prompts, pooling and normalisation; what cannot be loaded ends in a
-sentence.
-"""
+"""Third-party models of every kind: their own modules, prompts and limits; refusals in a sentence."""
 
 import json
 import shutil
 
 import numpy as np
-import pyarrow as pa
 import pytest
+import torch
+from tiny_training import stage, train
 
-from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
-from cdmae.retrieval import external, vectors
+from cdmae.finetuning import retriever
+from cdmae.retrieval import vectors
+from cdmae.retrieval.external import Encoder, load
+from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import read_vectors
+from cdmae.runs import write_run
 
-WORDS = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "ask",
-    "say",
-    ":",
-    "ant",
-    "bee",
-    "cow",
-    "dog",
-]
+DEPTH = 40
+
+
+def dense(tiny, folder):
+    """Maxima of the states, a linear layer and length 1, with prompts."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        modules = [Pooling(32, pooling_mode="max"), Dense(32, 24), Normalize()]
+    made = SentenceTransformer(modules=[Transformer(str(tiny.encoder)), *modules], device="cpu")
+    made.prompts = {"query": "bada : ", "document": "lola : "}
+    made.save(str(folder))
+
+    def scores(queries, passages):
+        return made.encode_query(queries) @ made.encode_document(passages).T
+
+    return scores
+
+
+def static(tiny, folder):
+    """A vector per word-piece of the vocabulary, averaged over a text."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(tiny.encoder / "tokenizer.json"))
+    weights = np.random.default_rng(1).standard_normal((tokenizer.get_vocab_size(), 12))
+    module = StaticEmbedding(tokenizer, embedding_weights=weights.astype(np.float32))
+    made = SentenceTransformer(modules=[module], device="cpu", similarity_fn_name="cosine")
+    made.save(str(folder))
+
+    def scores(queries, passages):
+        encoded = made.encode(queries, normalize_embeddings=True)
+        return encoded @ made.encode(passages, normalize_embeddings=True).T
+
+    return scores
+
+
+def sparse(tiny, folder):
+    """A SPLADE with random weights."""
+    from sentence_transformers import SparseEncoder
+
+    made = SparseEncoder(str(tiny.encoder), device="cpu")
+    made.save(str(folder))
+
+    def scores(queries, passages):
+        return made.similarity(made.encode_query(queries), made.encode_document(passages)).numpy()
+
+    return scores
+
+
+def multi(tiny, folder):
+    """A ColBERT with a random projection, of vectors that are rounded as they are stored here."""
+    from sentence_transformers import MultiVectorEncoder
+
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        made = MultiVectorEncoder(str(tiny.encoder), device="cpu")
+    made.save(str(folder))
+
+    def scores(queries, passages):
+        asked = made.encode_query(queries, convert_to_numpy=True)
+        listed = made.encode_document(passages, convert_to_numpy=True)
+        rounded = [each.astype(np.float16).astype(np.float32) for each in listed]
+        return np.array([[(q @ p.T).max(1).sum() for p in rounded] for q in asked])
+
+    return scores
+
+
+@pytest.mark.parametrize("made", [dense, static, sparse, multi])
+def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, made, monkeypatch):
+    """The ranking is that of sentence-transformers' own scores; a student learns from its run."""
+    expected = made(tiny, tmp_path / "model")(tiny.queries, tiny.passages)
+    monkeypatch.setattr(vectors, "SHARD", 50)
+    system = {"encoded_by": "external", "model": str(tmp_path / "model")}
+    vectors.write_vectors(encoder=system, collection=tiny.collection, output=tmp_path / "vectors")
+    shards = read_vectors(tmp_path / "vectors")
+    assert made is multi or [len(shard) for shard in shards] == [50, 50, 20]
+    run = search(Encoder(system).queries(tiny.queries), shards, DEPTH)
+    for query in range(len(tiny.queries)):
+        rows, scores = run.ranked(query)
+        np.testing.assert_allclose(scores, expected[query][rows], rtol=1e-5, atol=1e-5)
+        best = -np.sort(-expected[query])[: len(rows)]
+        np.testing.assert_allclose(scores, best, rtol=1e-5, atol=1e-5)
+        assert len(rows) == min(DEPTH, (expected[query] > 0).sum() if made is sparse else DEPTH)
+    if made is multi:
+        write_run(tmp_path / "run.parquet", run)
+        how = {"teacher_temperature": 0.5, "random_negatives": 0, "queries": 2, "epochs": 1.0}
+        recipe = stage("retriever", alpha=1.0, **how)
+        own = {"negatives": tmp_path / "run.parquet", "ranking": tmp_path / "run.parquet"}
+        curve = train(retriever, tiny, tmp_path, recipe, **own) / "steps.tsv"
+        assert "kl" in curve.read_text().splitlines()[0].split("\t")
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    """A tiny BERT with mean pooling, compared by cosine, whose queries and passages get prompts."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
-
-    bare, folder = tmp_path_factory.mktemp("bare"), tmp_path_factory.mktemp("model")
-    (bare / "vocab.txt").write_text("\n".join(WORDS))
-    BertTokenizerFast(str(bare / "vocab.txt")).save_pretrained(bare)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        size = {
-            "hidden_size": 8,
-            "num_hidden_layers": 1,
-            "num_attention_heads": 2,
-            "intermediate_size": 8,
-        }
-        BertModel(
-            BertConfig(vocab_size=len(WORDS), max_position_embeddings=16, **size)
-        ).save_pretrained(bare)
-    built = SentenceTransformer(str(bare), device="cpu")
-    built.prompts = {"query": "ask : ", "document": "say : "}
-    built.save(str(folder))
+def model(tiny, tmp_path_factory):
+    """The folder of a dense model with prompts."""
+    folder = tmp_path_factory.mktemp("model") / "dense"
+    dense(tiny, folder)
     return folder
 
 
-@pytest.fixture
-def collection(tmp_path):
-    texts = ["bee cow", "dog", "cow dog " * 20]
-    passages = pa.table({"passage_id": ["a", "b", "c"], "title": ["ant", "", "bee"], "text": texts})
-    write_collection(tmp_path / "docs", Collection(passages, {}, {}, {}))
-    return tmp_path / "docs"
+def queries(model, texts, length=0, **more):
+    return Encoder({"model": str(model), **more}, length).queries(texts)
 
 
-def test_prompts_of_the_config_come_before_those_of_the_model(model, collection):
+def test_prompts_of_the_config_come_before_those_of_the_model(model, tiny):
     from sentence_transformers import SentenceTransformer
 
     own = SentenceTransformer(str(model), device="cpu")
-    expected = own.encode(["say : ant bee"], prompt="", normalize_embeddings=True)
+    expected = own.encode(["lola : bado"], prompt="")
     np.testing.assert_allclose(
-        external.encode_queries(str(model), ["ant bee"], 0, "say : "), expected, atol=1e-6
+        queries(model, ["bado"], query_prompt="lola : "), expected, atol=1e-6
     )
-    texts = [f"ask : {text}" for text in ("ant bee cow", "dog", "bee " + "cow dog " * 20)]
-    (shard,) = external.shards(str(model), collection, 0, prompt="ask : ")
-    np.testing.assert_allclose(
-        shard[:], own.encode(texts, prompt="", normalize_embeddings=True), atol=1e-6
-    )
-
-
-@pytest.mark.parametrize(
-    ("length", "prompt"), [(1, ""), (2, ""), (4, "ask : "), (0, "ask : " * 20)]
-)
-def test_a_prompt_that_leaves_no_room_for_a_text_is_refused(model, collection, length, prompt):
+    encoder = Encoder({"model": str(model), "passage_prompt": "bada : "})
+    (shard,) = encoder.passages(tiny.collection)
+    expected = own.encode([f"bada : {text}" for text in tiny.passages], prompt="")
+    np.testing.assert_allclose(shard[:], expected, atol=1e-6)
     with pytest.raises(InputError, match="allowed: a shorter prompt, or a length above"):
-        external.encode_queries(str(model), ["ant bee", "dog"], length, prompt)
-    (shard,) = external.shards(str(model), collection, length, prompt=prompt)
-    with pytest.raises(InputError, match="allowed: a shorter prompt, or a length above"):
-        shard[:]
-
-
-def test_passages_and_queries_are_encoded_the_models_own_way(
-    model, collection, tmp_path, monkeypatch
-):
-    from sentence_transformers import SentenceTransformer
-
-    monkeypatch.setattr(vectors, "SHARD", 2)
-    external.encode_passages(str(model), collection, tmp_path / "vectors", 0)
-    shards = read_vectors(tmp_path / "vectors")
-    assert [shard.shape for shard in shards] == [(2, 8), (1, 8)]
-    encoded = np.concatenate([shard[:] for shard in shards])
-    assert encoded.dtype == np.float32
-    for kept, made in zip(shards, external.shards(str(model), collection, 0), strict=True):
-        assert made.shape == kept.shape
-        np.testing.assert_array_equal(made[:], kept[:])
-    own = SentenceTransformer(str(model), device="cpu")
-    texts = ["ant bee cow", "dog", "bee " + "cow dog " * 20]
-    expected = own.encode([f"say : {text}" for text in texts], normalize_embeddings=True)
-    np.testing.assert_allclose(encoded, expected, atol=1e-6)
-    queries = external.encode_queries(str(model), ["ant", "bee cow"], 0)
-    expected = own.encode(["ask : ant", "ask : bee cow"], normalize_embeddings=True)
-    np.testing.assert_allclose(queries, expected, atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(queries, axis=1), 1, atol=1e-6)
+        queries(model, ["bado"], 4, query_prompt="lola : ")
 
 
 def test_lengths_cut_and_one_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):
-    external.encode_queries(str(model), ["ant bee"], 512)
-    said = (
-        "the model has a max_seq_length of 16 word-pieces: texts are cut at this length, not at 512"
-    )
-    assert said in capsys.readouterr().err
-    external.encode_queries(str(model), ["ant bee"], 16)
-    assert "word-pieces" not in capsys.readouterr().err
-    whole = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 0)
-    cut = external.encode_queries(
-        str(model), ["ant bee cow dog", "ant bee"], 6
-    )  # [CLS] ask : ant bee [SEP]
-    np.testing.assert_allclose(cut, whole[[1, 1]], atol=1e-6)
-    assert external.encode_queries(str(model), [], 0).shape == (0, 8)
+    text = "mada nedu lola " * 99
+    queries(model, [text], 512)
+    assert "a max_seq_length of 64 word-pieces: texts are cut at this" in capsys.readouterr().err
+    whole, cut = queries(model, [text]), queries(model, [text], 12)
+    assert abs(whole - cut).max() > 1e-3
+    np.testing.assert_allclose(queries(model, ["mada nedu lola " * 50], 12), cut, atol=1e-6)
+    assert queries(model, []).shape == (0, 24)
 
 
-def test_lengths_cut_below_those_that_a_model_has_for_each_task(model, tmp_path, capsys):
-    shutil.copytree(model, tmp_path / "two")
-    (tmp_path / "two" / "sentence_bert_config.json").write_text(
-        '{"query_length": 7, "document_length": 9}'
-    )
-    texts = ["ant bee cow dog", "ant bee cow", "ant bee"]
-    whole = external.encode_queries(str(model), texts, 0)
-    for length, kept in {0: 1, 6: 2, 7: 1, 12: 1}.items():  # [CLS] ask : ... [SEP]
-        cut = external.encode_queries(str(tmp_path / "two"), texts, length)
-        np.testing.assert_allclose(cut[0], whole[kept], atol=1e-6)
-    capsys.readouterr()
-    external.encode_queries(str(tmp_path / "two"), ["ant bee"], 8)
-    said = capsys.readouterr().err
-    assert (
-        "the model has a query_length of 7 word-pieces: texts are cut at this length, not at 8"
-        in said
-    )
-    assert "document_length" not in said
+def changed(folder, target, name, values):
+    """Copy a model and change some values of one of its JSON files."""
+    shutil.copytree(folder, target)
+    described = json.loads((target / name).read_text())
+    (target / name).write_text(json.dumps({**described, **values}))
+    return str(target)
 
 
-def test_models_made_for_a_distance_are_refused(model, tmp_path):
-    shutil.copytree(model, tmp_path / "far")
-    path = tmp_path / "far" / "config_sentence_transformers.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "similarity_fn_name": "euclidean"}))
-    with pytest.raises(InputError, match="compares vectors by euclidean; allowed: dot, cosine"):
-        external.load(str(tmp_path / "far"))
-
-
-def test_vectors_that_are_no_numbers_are_refused_where_they_are_made(model, collection, tmp_path):
-    from safetensors.numpy import load_file, save_file
-
-    folder = shutil.copytree(model, tmp_path / "damaged")
-    weights = {
-        name: weight.copy() for name, weight in load_file(folder / "model.safetensors").items()
-    }
-    weights["embeddings.word_embeddings.weight"][-1] = np.nan
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    with pytest.raises(
-        InputError, match=f"^the model {folder} returns vectors with NaN or infinity: it is damaged"
+def test_what_does_not_make_vectors_that_can_be_searched_is_refused(model, tiny, tmp_path):
+    file = "config_sentence_transformers.json"
+    far = changed(model, tmp_path / "far", file, {"similarity_fn_name": "euclidean"})
+    pairs = {"architectures": ["BertForSequenceClassification"]}
+    cross = changed(tiny.encoder, tmp_path / "cross", "config.json", pairs)
+    (tmp_path / "empty").mkdir()
+    for name, head, words in (
+        (far, "auto", "compares vectors by euclidean; allowed: dot, cosine"),
+        (str(model), "sparse", "head is sparse; allowed: dense, which its files describe"),
+        (cross, "auto", "scores pairs of texts; allowed: a model of vectors"),
+        (
+            str(tiny.encoder),
+            "auto",
+            "without modules.json .* allowed: head: dense, .* head: sparse",
+        ),
+        (str(tmp_path / "empty"), "auto", "cannot load the model .*/empty: ."),
+        ("nobody/nothing", "auto", "neither a local folder nor in the hub's cache"),
     ):
-        external.encode_passages(str(folder), collection, tmp_path / "vectors", 0)
-    assert not (tmp_path / "vectors").exists()
+        with pytest.raises(InputError, match=words):
+            load(name, head=head)
 
 
-@pytest.mark.parametrize("length", [-1, 0, "long"])
-def test_lengths_that_are_none_are_refused(model, tmp_path, length):
-    folder = shutil.copytree(model, tmp_path / "odd")
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
-    with pytest.raises(
-        InputError, match=f"^(sentence-transformers cannot load )?the model {folder}"
-    ):
-        external.encode_queries(str(folder), ["ant"], 0)
-
-
-def test_what_a_library_cannot_encode_ends_in_a_sentence(model, tmp_path):
-    """Here positions that the model does not have."""
-    folder = shutil.copytree(model, tmp_path / "long")
-    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 10**6}))
-    with pytest.raises(
-        InputError, match=f"^sentence-transformers cannot encode texts with the model {folder}: "
-    ):
-        external.encode_queries(str(folder), ["ant " * 99], 0)
-
-
-def test_what_cannot_be_loaded_ends_in_a_sentence(tmp_path):
-    """The config refuses the first three before."""
-    for name in ("empty", "broken"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "broken" / "config.json").write_text("{}")
-    for model in (
-        *(str(tmp_path / name) for name in ("empty", "broken", "missing")),
-        "nobody/nothing",
-    ):
-        with pytest.raises(
-            InputError, match=f"^sentence-transformers cannot load the model {model}[:,] ."
-        ) as said:
-            external.load(model)
-        absent = "neither a local folder nor in the hub's cache" in str(said.value)
-        assert absent == model.endswith(("missing", "nothing"))
-
-
-@pytest.fixture(scope="module")
-def language_model(tmp_path_factory):
-    """A tiny BERT with its language-model head, in the format of transformers alone."""
-    import torch
-    from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
-
-    folder = tmp_path_factory.mktemp("splade")
-    (folder / "vocab.txt").write_text("\n".join(WORDS))
-    BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
-    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    how = {"intermediate_size": 8, "max_position_embeddings": 16, "initializer_range": 1.0}
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        BertForMaskedLM(BertConfig(vocab_size=len(WORDS), **size, **how)).save_pretrained(folder)
-    return folder
-
-
-def test_a_language_model_searches_as_splade(language_model, collection, tmp_path):
-    """Its weights are those by hand; a folder of SparseEncoder is sparse by itself."""
-    import torch
-    from sentence_transformers import SparseEncoder
+def test_a_language_model_searches_as_splade_where_the_config_says_so(tiny):
+    """Its weights are those by hand."""
     from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-    texts = ["ant bee", "cow dog ant"]
-    found = external.encode_queries(str(language_model), texts, 8, head="sparse")
-    tokenizer = AutoTokenizer.from_pretrained(language_model)
-    read = tokenizer(texts, padding=True, truncation=True, max_length=8, return_tensors="pt")
+    found = queries(tiny.encoder, tiny.queries, 16, head="sparse")
+    tokenizer = AutoTokenizer.from_pretrained(tiny.encoder)
+    read = tokenizer(
+        tiny.queries, padding=True, truncation=True, max_length=16, return_tensors="pt"
+    )
     with torch.no_grad():
-        logits = AutoModelForMaskedLM.from_pretrained(language_model)(**read).logits
+        logits = AutoModelForMaskedLM.from_pretrained(tiny.encoder)(**read).logits
     weights = (torch.log1p(torch.relu(logits)) * read["attention_mask"][..., None]).amax(1)
     np.testing.assert_allclose(found.toarray(), weights.numpy(), atol=1e-5)
-    assert found.nnz == (weights > 0).sum()
 
-    SparseEncoder(str(language_model), device="cpu").save(str(tmp_path / "saved"))
-    external.encode_passages(str(tmp_path / "saved"), collection, tmp_path / "vectors", 8)
-    (shard,) = read_vectors(tmp_path / "vectors")
-    (again,) = external.shards(str(language_model), collection, 8, head="sparse")
-    assert shard.shape == (3, len(WORDS))
-    assert (shard[:] != again[:]).nnz == 0
+
+def test_what_fails_while_encoding_ends_in_a_sentence(model, tiny, tmp_path):
+    """Positions that the model does not have; weights that are no numbers."""
+    from safetensors.numpy import load_file, save_file
+
+    long = changed(model, tmp_path / "long", "sentence_bert_config.json", {"max_seq_length": 10**6})
+    with pytest.raises(InputError, match="cannot encode texts with the model .*/long: "):
+        queries(long, ["lola " * 99])
+    damaged = shutil.copytree(model, tmp_path / "damaged")
+    weights = {key: value.copy() for key, value in load_file(damaged / "model.safetensors").items()}
+    for key in weights:
+        if key.endswith("word_embeddings.weight"):
+            weights[key][:] = np.nan
+    save_file(weights, damaged / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match="/damaged returns vectors with NaN or infinity"):
+        queries(damaged, ["lola"])

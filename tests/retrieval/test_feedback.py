@@ -6,9 +6,8 @@ import pytest
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.retrieval import feedback, vectors
-from cdmae.retrieval.asking import Question, ask, encode
-from cdmae.retrieval.search import search
-from cdmae.retrieval.searching import write_runs
+from cdmae.retrieval.asking import Question, ask, encoder
+from cdmae.retrieval.search import search, write_runs
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run, write_run
 from tests.retrieval.test_inference import retriever_of
@@ -29,7 +28,12 @@ def test_a_query_moves_towards_the_mean_of_its_best_passages():
 def test_runs_are_a_second_search(tiny, tmp_path):
     (tmp_path / "model").mkdir()
     model = retriever_of(tiny, tmp_path / "model", query_length=16, passage_length=32)
-    vectors.encode_passages(model, tiny.tokens, tmp_path / "vectors", 1)
+    vectors.write_vectors(
+        encoder={"encoded_by": "vectors"},
+        model=model,
+        tokens=tiny.tokens,
+        output=tmp_path / "vectors",
+    )
     shards = read_vectors(tmp_path / "vectors")
     queries = vectors.encode_queries(model, tiny.queries)
     first = search(queries, shards, 10)
@@ -50,7 +54,12 @@ def test_runs_are_a_second_search(tiny, tmp_path):
 def test_a_users_query_gets_the_answer_of_the_run(tiny, tmp_path):
     (tmp_path / "model").mkdir()
     model = retriever_of(tiny, tmp_path / "model", query_length=16, passage_length=32)
-    vectors.encode_passages(model, tiny.tokens, tmp_path / "vectors", 1)
+    vectors.write_vectors(
+        encoder={"encoded_by": "vectors"},
+        model=model,
+        tokens=tiny.tokens,
+        output=tmp_path / "vectors",
+    )
     dense = {
         "answered_by": "search", "encoded_by": "vectors", "model": model, "vectors": tmp_path / "vectors", "parts": [],
     }  # fmt: skip
@@ -58,7 +67,7 @@ def test_a_users_query_gets_the_answer_of_the_run(tiny, tmp_path):
     system = {"answered_by": "feedback", "encoded_by": "", "parts": [dense], **weights}
     found = ask(system, Question(tiny.queries[0], 7)).run
     shards = read_vectors(tmp_path / "vectors")
-    query = encode(dense, [tiny.queries[0]])
+    query = encoder(dense).queries([tiny.queries[0]])
     moved = feedback.refined(query, shards, search(query, shards, 7), **weights)
     np.testing.assert_array_equal(found.passages, search(moved, shards, 7).passages)
 
@@ -66,7 +75,7 @@ def test_a_users_query_gets_the_answer_of_the_run(tiny, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"of": "bm25"}, "systems.again.of is bm25, of kind bm25; expected a system whose vectors"),
+        ({"of": "bm25"}, "systems.again.of is bm25, of kind bm25; expected a dense system"),
         ({"depth": 101}, "systems.again.depth is 101; expected up to evaluation.depth, 100"),
         ({"alpha": 0, "beta": 0}, "systems.again: alpha is 0 and beta is 0; expected one of them"),
         ({}, "systems.again.kind needs evaluation.keep_vectors, which is false"),

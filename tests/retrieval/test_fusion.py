@@ -39,13 +39,9 @@ def test_convex_combination_by_hand_where_equal_scores_count_as_the_best():
 
 @pytest.mark.parametrize("method", ["reciprocal_rank", "convex"])
 def test_one_run_keeps_its_order_and_empty_lists_stay_empty(method):
-    fused = Fusion([run_of([4, 1, 2], [])], method, 60).run([1], 3)
-    assert fused.ranked(0)[0].tolist() == [4, 1, 2]
+    fused = Fusion([run_of([4, 2], []), run_of([1, 2, 3], [])], method, 60).run([1, 0], 9)
+    assert fused.ranked(0)[0].tolist() == [4, 2, 1, 3], "what only the other one ranks comes last"
     assert len(fused) == 2 and not len(fused.ranked(1)[0])
-    beside = (
-        Fusion([run_of([4, 2]), run_of([1, 2, 3])], method, 60).run([1, 0], 9).ranked(0)[0].tolist()
-    )
-    assert beside == [4, 2, 1, 3], "what only the other one ranks comes after the end of its list"
 
 
 def test_runs_of_other_queries_and_more_systems_than_can_be_tuned_are_refused():

@@ -5,8 +5,9 @@ import pytest
 
 from cdmae.errors import InputError
 from cdmae.models.ragged import starts_of
-from cdmae.retrieval import maxsim, multivectors, vectors
-from cdmae.retrieval.multivectors import MultiVectors
+from cdmae.retrieval import vectors
+from cdmae.retrieval.kinds import multi
+from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.search import search
 from cdmae.runs import Run
 
@@ -65,8 +66,8 @@ def test_search_equals_the_definition_for_any_blocks_and_threads(paired, width, 
         found, scores = run.ranked(query)
         assert found.tolist() == np.argsort(-expected[query], kind="stable")[:40].tolist()
         np.testing.assert_allclose(scores, expected[query][found], rtol=1e-5, atol=1e-6)
-    monkeypatch.setattr(maxsim, "QUERIES", 4)
-    monkeypatch.setattr(maxsim, "PAIRS", 64)
+    monkeypatch.setattr(multi, "QUERIES", 4)
+    monkeypatch.setattr(multi, "PAIRS", 64)
     for size in (150, 37, 1):
         same(search(queries, cut(passages, size), 40, threads=3), run)
         everything = Run.of([np.arange(150)] * 9, [np.zeros(150)] * 9)
@@ -92,7 +93,7 @@ def test_candidates_alone_are_ranked(monkeypatch):
 def test_equal_scores_are_ranked_by_row():
     queries = drawn([4], 8, 1)
     one = drawn([6], 8, 2, half=True)
-    passages = multivectors.joined([one] * 5)
+    passages = multi.joined([one] * 5)
     run = search(queries, cut(passages, 2), 3)
     assert run.passages.tolist() == [0, 1, 2]
     assert len(set(run.scores.tolist())) == 1
@@ -104,7 +105,7 @@ def test_vectors_are_read_as_they_were_written(tmp_path):
         vectors.write(tmp_path / "v", cut(passages, 3), [], progress)
     shards = vectors.read_vectors(tmp_path / "v")
     assert [shard.shape for shard in shards] == [(3, 6), (2, 6)]
-    found = multivectors.joined([shard[:] for shard in shards])
+    found = multi.joined([shard[:] for shard in shards])
     for name in ("values", "starts", "pieces"):
         assert (getattr(found, name) == getattr(passages, name)).all()
     path = tmp_path / "v" / "00001.npy"
@@ -113,11 +114,6 @@ def test_vectors_are_read_as_they_were_written(tmp_path):
     path.write_bytes(content)
     with pytest.raises(InputError, match="00001.npy is not a complete array"):
         shards[1][:]
-    (tmp_path / "v" / "tokens-00001.npy").write_bytes(
-        (tmp_path / "v" / "tokens-00000.npy").read_bytes()
-    )
-    with pytest.raises(InputError, match="00001.npy contains an array of float16"):
-        vectors.read_vectors(tmp_path / "v")
 
 
 def test_numbers_beyond_float16_are_refused():

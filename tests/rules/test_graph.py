@@ -507,25 +507,6 @@ def test_a_script_that_is_not_python_is_refused_in_a_sentence(monkeypatch):
         dry_run()
 
 
-@pytest.mark.parametrize("name", ["a<b>", "a{b}"])
-@pytest.mark.parametrize("kind", ["collection", "checkpoint"])
-def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(
-    name, kind, tmp_path, values
-):
-    make_model(tmp_path / name)
-    if kind == "checkpoint":
-        values["starts"]["small"] = {"checkpoint": str(tmp_path / name)}
-    else:
-        values["collections"]["docs"] = {"source": "beir", "path": str(tmp_path / name)}
-        (tmp_path / name / "qrels").mkdir()
-        for file in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
-            (tmp_path / name / file).touch()
-    with pytest.raises(
-        InputError, match=f"the path {tmp_path}/.*, which Snakemake would replace; rename the file"
-    ):
-        plan(values)
-
-
 def test_all_files_that_a_config_names_count_by_their_content_and_none_by_its_time(
     tmp_path, values, monkeypatch
 ):

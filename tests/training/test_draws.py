@@ -11,11 +11,13 @@ import torch
 from any_kind import as_objective
 from safetensors.torch import load_file
 from tiny_objectives import SETTINGS, first, network_of, reader
-from tiny_training import gradients, stage, train
+from tiny_training import data_of, gradients, stage, train
 
 from cdmae.config.objectives.none import NotPretrained
 from cdmae.config.starts import Start
-from cdmae.finetuning import common, groups, joint, reranker, retriever
+from cdmae.finetuning import groups, joint, reranker, retriever
+from cdmae.finetuning.groups import Drawing
+from cdmae.finetuning.objectives import Objective
 from cdmae.models import checkpoint
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Masked, Step
@@ -28,7 +30,7 @@ def prepared(trainer, kind, tiny):
     """A model and a batch of its training."""
     recipe = stage(kind)
     model = checkpoint.start_model(tiny.encoder, recipe.kind, seed=5, **recipe.model())
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     more = (recipe,) if trainer is retriever else ()
     return model.network, trainer.batch(data, np.arange(6), 0, model, *more), recipe
 
@@ -52,7 +54,9 @@ def of_contrast(tiny):
 
 def of_retriever(tiny):
     network, batch, recipe = prepared(retriever, "retriever", tiny)
-    return network, lambda network, **key: retriever.learn(network, batch, recipe, Ranks(), **key)
+    return network, lambda network, **key: retriever.learn(
+        network, batch, Objective(recipe), Ranks(), **key
+    )
 
 
 def of_reranker(tiny):
@@ -74,7 +78,7 @@ def test_dropout_of_a_teacher_that_learns_follows_seed_and_step(tiny, tmp_path):
     teacher = train(reranker, tiny, tmp_path, stage("reranker", epochs=0.25))
     recipe = stage("retriever")
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = data_of(tiny, recipe, model)
     together = joint.JointTeacher.read(teacher, data, torch.device("cpu"))
     pairs = together.pairs(np.arange(2), data.examples.draw(np.arange(2), 0))
 
@@ -97,7 +101,7 @@ def test_dropout_differs_between_chunks(tiny):
     rows = np.concatenate([np.arange(6), np.full(24, longest)])
     batch = replace(batch, sequences=batch.sequences.take(rows))
     recipe = replace(recipe, chunk=1, passage_length=int(lengths.max()))
-    numbers = retriever.learn(network, batch, recipe, Ranks(), seed=1, step=0)
+    numbers = retriever.learn(network, batch, Objective(recipe), Ranks(), seed=1, step=0)
     assert numbers["spread"] > 0.01
 
 
@@ -146,11 +150,10 @@ def examples():
     run = Run.of(lists, [np.arange(10, 0, -1, dtype=np.float32)] * 12)
     pairs = [(query, query % 10, 1) for query in range(12)]
     qrels = pd.DataFrame(pairs, columns=["query", "passage", "grade"]).astype("int32")
-    how = {"group": 4, "random_negatives": 5}
 
-    def of(seed):
-        selection = groups.select(run, qrels, np.arange(400), depth=10, **how)
-        return groups.examples_of(selection, **how, seed=seed)
+    def of(seed, random_negatives=5):
+        drawing = Drawing("train", 10, 4, random_negatives, seed)
+        return groups.examples_of(groups.select(run, qrels, np.arange(400), drawing), drawing)
 
     return of
 
@@ -167,7 +170,7 @@ def test_groups_follow_seed_epoch_and_query(examples):
     """Without random negatives, which follow seed and query themselves: equal pools, in the order
     of the draws.
     """
-    one, other = (replace(examples(seed), random_negatives=0) for seed in (1, 2))
+    one, other = (examples(seed, random_negatives=0) for seed in (1, 2))
     rows = np.array([2, 3, 4, 5])
     drawn = one.draw(rows, 0)[:, 1:]
     assert (drawn == one.draw(rows[::-1], 0)[::-1, 1:]).all(), "whatever else is in the batch"

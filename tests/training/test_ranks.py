@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 import torch
 from any_kind import as_objective
-from tiny_training import encoder, stage, write_teacher
+from tiny_training import TinyTask, encoder, stage, write_teacher
 
 from cdmae.config.objectives.mae import Mae
 from cdmae.config.starts import Start
 from cdmae.errors import Interrupted
-from cdmae.finetuning import common as finetuning
 from cdmae.finetuning import reranker, retriever
+from cdmae.finetuning.task import Data, Inputs
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain
 from cdmae.training import loop, ranks, state
-from cdmae.training.scaling import Scaler
+from cdmae.training.loop import add_up
 from cdmae.training.sharing import sharing
 from cdmae.training.state import State
 
@@ -85,6 +85,7 @@ def pretraining(group, folders, objective="mae"):
     step = list(source.steps(0, 2))[1]
     with mock.patch.object(pretrain, "micro_batch", lambda *_: 40):  # rows: several per process
         numbers = pretrain.learn(network, step, settings, group, seed=1, step=1)
+    add_up(network.parameters(), numbers, group)
     numbers = {
         name: value.item() for name, value in numbers.items() if name != "spread"
     }  # of a micro-batch
@@ -98,27 +99,27 @@ def overflowing(group, folders, folder):
     model = checkpoint.start_encoder(START, folders["encoder"], 1)
     network = objectives.objective("mae")(model, settings, 1)
     source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)
-    scaler = Scaler("fp16", CPU)
     weight = next(network.parameters())
+    scalers = set()
 
-    def learn(step, number):
-        overflows = number == 2 and group.rank == group.size - 1
-        hook = weight.register_hook(lambda slope: slope * torch.inf if overflows else slope)
-        numbers = pretrain.learn(network, step, settings, group, seed=1, step=number, scaler=scaler)
-        hook.remove()
-        return numbers
+    class Overflowing(TinyTask):
+        columns = pretrain.COLUMNS
 
-    loop.train(
-        network,
-        lambda begin: source.steps(begin, 5),
-        learn,
-        saved=State(folder, "x", group),
-        settings=settings,
-        schedule=loop.Schedule(5, warmup=1, last=5, interval=1),
-        columns=pretrain.COLUMNS,
-        scaler=scaler,
-    )
-    return network.state_dict(), scaler.state_dict()
+        def batches(self, begin):
+            return source.steps(begin, 5)
+
+        def learn(self, batch, step, scaler):
+            scalers.add(scaler)
+            overflows = step == 2 and group.rank == group.size - 1
+            hook = weight.register_hook(lambda slope: slope * torch.inf if overflows else slope)
+            how = {"seed": 1, "step": step, "scaler": scaler}
+            numbers = pretrain.learn(network, batch, settings, group, **how)
+            hook.remove()
+            return numbers
+
+    plan = loop.Schedule(5, warmup=1, last=5, interval=1)
+    loop.train(Overflowing(network, settings, plan), State(folder, "x", group))
+    return network.state_dict(), scalers.pop().state_dict()
 
 
 def shared(group, folders, folder):
@@ -126,7 +127,7 @@ def shared(group, folders, folder):
     recipe = stage("retriever")
     model = checkpoint.start_model(folders["encoder"], "retriever", **recipe.model())
     with sharing(folder / "state", group) as files:
-        data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1, shared=files)
+        data = Data.read(Inputs(**given(folders)), recipe, model, seed=1, shared=files)
         run = Teacher.read(folders["teacher"], files).run
         tokens = {"starts": data.passages.starts, "text_starts": data.passages.text_starts}
         arrays = data.examples.arrays() | vars(run) | tokens
@@ -159,73 +160,34 @@ def masked(batch):
     return found
 
 
-def fine_tuned(trainer, network, batch, read, recipe, group):
-    numbers = trainer.learn(network, batch, recipe, group, seed=1, step=0)
-    return read, {name: value.item() for name, value in numbers.items()}, gradients(network)
+def fine_tuned(recipe, read, **more):
+    """What a process reads of the second step, its numbers and its gradient, in float64.
 
-
-def train_retriever(group, folders):
-    """With in-batch negatives of all processes, and a teacher."""
-    recipe = stage("retriever", alpha=0.3)
-    model = checkpoint.start_model(
-        folders["encoder"], "retriever", query_length=16, passage_length=32, precision="fp32"
-    )
-    data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
-    _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
-    batch = retriever.batch(data, rows, epoch, model, recipe, Teacher.read(folders["teacher"]))
-    read = [batch.sequences.values.tolist(), batch.excluded.tolist(), batch.teacher.tolist()]
-    return fine_tuned(retriever, model.network.double(), batch, read, recipe, group)
-
-
-def train_reranker(group, folders):
-    """The better half of every group."""
-    recipe = stage("reranker", chunk=4)
-    model = checkpoint.start_model(
-        folders["encoder"], "reranker", max_length=48, precision="fp32", seed=3
-    )
-    model.network.double()
-    data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
-    _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
-    batch = reranker.batch(data, rows, epoch, model, Teacher.read(folders["teacher"]))
-    read = [batch.pairs.values.tolist(), batch.teacher.tolist()]
-    return fine_tuned(reranker, model.network, batch, read, recipe, group)
-
-
-def train_head(kind):
-    """A retriever with another head, and a teacher, as its trainer sets it up."""
+    recipe: the settings. read: a function of the batch. more: further inputs.
+    """
 
     def train(group, folders):
-        flops = {} if kind == "multi" else {"flops_warmup": 2.0}
-        recipe = stage(kind, alpha=0.3, **flops)
-        model = checkpoint.start_model(folders["encoder"], "retriever", **recipe.model(), seed=3)
-        data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
-        made = retriever.task(
-            model, data, recipe, folders["teacher"], name="tiny", seed=1, device=CPU
-        )
-        _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
-        batch = made.batch(rows, epoch)
-        network = model.network.double()
-        numbers = made.learn(network, batch, made.stage, group, seed=1, step=1)
+        inputs = Inputs(**given(folders) | {key: folders[name] for key, name in more.items()})
+        model = checkpoint.start_model(folders["encoder"], recipe.kind, seed=3, **recipe.model())
+        data = Data.read(inputs, recipe, model, seed=1)
+        trainer = reranker if recipe.kind == "reranker" else retriever
+        task = trainer.task("tiny", model, data, recipe, inputs, 1, group)
+        batch = next(task.batches(1))
+        network = task.network.double()
+        numbers = task.learn(batch, 1)
+        add_up(network.parameters(), numbers, group)
         numbers = {name: value.item() for name, value in numbers.items()}
-        return batch.sequences.values.tolist(), numbers, gradients(network)
+        return read(batch), numbers, gradients(network)
 
     return train
 
 
-def train_together(group, folders):
-    """A retriever and the reranker that teaches it; their gradients."""
-    recipe = stage("retriever", alpha=0.3)
-    model = checkpoint.start_model(folders["encoder"], "retriever", **recipe.model())
-    data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
-    made = retriever.task(
-        model, data, recipe, None, name="tiny", joint_teacher=folders["cross"], seed=1, device=CPU
-    )
-    _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
-    batch = made.batch(rows, epoch)
-    networks = [model.network.double(), made.along["teacher"].network.double()]
-    numbers = made.learn(networks[0], batch, made.stage, group, seed=1, step=1)
-    numbers = {name: value.item() for name, value in numbers.items()}
-    return batch.pairs.values.tolist(), numbers, gradients(torch.nn.ModuleList(networks))
+def read_by_retriever(batch):
+    return [batch.sequences.values.tolist(), batch.excluded.tolist(), batch.teacher.tolist()]
+
+
+def read_by_reranker(batch):
+    return [batch.pairs.values.tolist(), batch.teacher.tolist()]
 
 
 def stopped(group, folder):
@@ -239,26 +201,20 @@ def stopped(group, folder):
         network, seen = torch.nn.Linear(3, 1, bias=False), []
         torch.nn.init.ones_(network.weight)
 
-        def learn(batch, step):
-            seen.append(step)
-            loss = (network(torch.ones(3)) * (step + group.rank)).square().sum()
-            loss.backward()
-            numbers = {"loss": loss.detach(), "spread": torch.ones(())}
-            group.add_up([network.weight.grad, *numbers.values()])
-            if step == kill and group.rank == SIZE - 1:
-                os.kill(os.getpid(), signal.SIGUSR1)
-            return numbers
+        class Stopped(TinyTask):
+            columns = ("step", "loss")
 
+            def learn(self, batch, step, scaler):
+                seen.append(step)
+                loss = (network(torch.ones(3)) * (step + group.rank)).square().sum()
+                loss.backward()
+                if step == kill and group.rank == SIZE - 1:
+                    os.kill(os.getpid(), signal.SIGUSR1)
+                return {"loss": loss.detach(), "spread": torch.ones(())}
+
+        plan = loop.Schedule(steps=12, warmup=2, last=12, interval=100)
         with state.opened(folder / name, "x", group) as saved:
-            loop.train(
-                network,
-                lambda begin: iter(range(begin, 12)),
-                learn,
-                saved=saved,
-                settings=MASKED,
-                schedule=loop.Schedule(steps=12, warmup=2, last=12, interval=100),
-                columns=["step", "loss"],
-            )
+            loop.train(Stopped(network, MASKED, plan), saved)
         return network.weight.detach(), seen
 
     whole, _ = train("whole")
@@ -297,14 +253,21 @@ def work(rank, port, folders, output):
 
 def trained(group, folders):
     """The input of each trainer's step, its numbers and its gradient."""
-    heads = (train_head("sparse"), train_head("multi"), train_head("unified"))
+    taught = {"teacher": "teacher"}
+    flops = {"alpha": 0.3, "flops_warmup": 2.0}
     trainers = (
         pretraining,
         several_decoders,
-        train_retriever,
-        train_reranker,
-        *heads,
-        train_together,
+        fine_tuned(stage("retriever", alpha=0.3), read_by_retriever, **taught),
+        fine_tuned(stage("reranker", chunk=4, alpha=1.0), read_by_reranker, **taught),
+        fine_tuned(stage("sparse", **flops), read_by_retriever, **taught),
+        fine_tuned(stage("multi", alpha=0.3), read_by_retriever, **taught),
+        fine_tuned(stage("unified", **flops), read_by_retriever, **taught),
+        fine_tuned(
+            stage("retriever", alpha=0.3),
+            lambda batch: batch.pairs.values.tolist(),
+            joint_teacher="cross",
+        ),
     )
     return {name: train(group, folders) for name, train in zip(TRAINERS, trainers, strict=True)}
 

@@ -1,6 +1,5 @@
 """Training in fp16, on the CPU: the scaled loss, and steps whose gradient overflows."""
 
-import dataclasses
 import os
 import signal
 
@@ -11,19 +10,17 @@ import tiny_pretraining
 import torch
 from any_kind import as_objective
 from safetensors.torch import load_file
-from tiny_training import stage, train
+from tiny_training import TinyTask, data_of, stage, task_of, train
 from torch import nn
 
 from cdmae.config.heads import Dense
 from cdmae.errors import InputError, Interrupted
-from cdmae.finetuning import common, reranker, retriever
+from cdmae.finetuning import recall, reranker, retriever
 from cdmae.models import checkpoint
 from cdmae.training import loop, setup, state
-from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import Scaler
 
 CPU = torch.device("cpu")
-ALONE = Ranks()
 STEPS = 8
 SCALE = 65536.0  # torch's scaler begins with it
 # its contrast of dot products has gradients that overflow at first
@@ -37,28 +34,29 @@ def linear(folder, overflows, precision="fp16", steps=STEPS):
     with torch.random.fork_rng():
         torch.manual_seed(2)
         network = nn.Linear(3, 1)
-    scaler = Scaler(precision, CPU)
+    scalers = set()
 
-    def learn(batch, step):
-        loss = network(torch.arange(3.0) + batch).square().mean()
-        scaler.scale(loss).backward()
-        if step in overflows:
-            network.bias.grad.fill_(torch.inf)
-        return {"loss": loss.detach(), "spread": torch.ones(())}
+    class Overflowing(TinyTask):
+        def learn(self, batch, step, scaler):
+            scalers.add(scaler)
+            loss = network(torch.arange(3.0) + batch).square().mean()
+            scaler.scale(loss).backward()
+            if step in overflows:
+                network.bias.grad.fill_(torch.inf)
+            return {"loss": loss.detach(), "spread": torch.ones(())}
 
+    settings = Dense(collection="c", learning_rate=0.1, precision=precision)
+    plan = loop.Schedule(steps, warmup=2, last=steps, interval=2)
+    task = Overflowing(network, settings, plan)
+    task.columns = ["step", "loss", "gradient_norm", "skipped"]
     with state.opened(folder, "x") as saved:
-        loop.train(
-            network,
-            lambda begin: iter(range(begin, steps)),
-            learn,
-            saved=saved,
-            settings=Dense(collection="c", learning_rate=0.1),
-            schedule=loop.Schedule(steps, warmup=2, last=steps, interval=2),
-            columns=["step", "loss", "gradient_norm", "skipped"],
-            scaler=scaler,
-        )
+        loop.train(task, saved)
         rows = [list(map(float, row)) for row in saved.tables["steps.tsv"][1:]]
-    return torch.cat([each.detach().flatten() for each in network.parameters()]), scaler, rows
+    return (
+        torch.cat([each.detach().flatten() for each in network.parameters()]),
+        scalers.pop(),
+        rows,
+    )
 
 
 def without(overflows):
@@ -95,25 +93,6 @@ def test_a_gradient_that_overflows_at_any_scale_ends_the_training(tmp_path):
         linear(tmp_path / "wide", overflows=[3], precision="fp32")
 
 
-def test_many_skipped_steps_are_noted(tmp_path, capsys):
-    linear(tmp_path / "one", overflows=[0], steps=40)
-    linear(tmp_path / "three", overflows=range(3), steps=40)
-    assert [line for line in capsys.readouterr().err.splitlines() if "skipped" in line] == [
-        "x: 3 of 40 steps were skipped: a gradient overflowed in fp16"
-    ]
-
-
-def test_pretraining_in_fp16_has_the_losses_of_float32(pretrained, inputs, tmp_path):
-    settings = dataclasses.replace(tiny_pretraining.SETTINGS, precision="fp16")
-    folder = tiny_pretraining.run(inputs, tmp_path, settings)
-    ours, exact = (pd.read_csv(each / "steps.tsv", sep="\t") for each in (folder, pretrained))
-    assert ours["loss"].tolist() == pytest.approx(exact["loss"].tolist(), rel=1e-3)
-    assert ours["gradient_norm"].tolist() == pytest.approx(
-        exact["gradient_norm"].tolist(), rel=1e-2
-    )
-    assert not ours["skipped"].any()
-
-
 @pytest.mark.parametrize("at", [1, 6])
 def test_a_killed_training_resumes_with_its_scale(inputs, tmp_path, at):
     """Within the steps that overflow, and after them."""
@@ -124,16 +103,6 @@ def test_a_killed_training_resumes_with_its_scale(inputs, tmp_path, at):
     resumed = tiny_pretraining.run(inputs, tmp_path / "cut", OVERFLOWING)
     assert not tiny_pretraining.differences(whole, resumed)
     assert (whole / "steps.tsv").read_text() == (resumed / "steps.tsv").read_text()
-
-
-@pytest.mark.parametrize(("first", "second"), [("fp32", "fp16"), ("fp16", "fp32")])
-def test_a_training_resumes_on_a_device_of_another_precision(inputs, tmp_path, first, second):
-    """What `precision: auto` does where a job moves to another kind of GPU."""
-    begun = dataclasses.replace(tiny_pretraining.SETTINGS, precision=first)
-    tiny_pretraining.cut_off(3, inputs, tmp_path, begun)
-    rest = dataclasses.replace(begun, precision=second)
-    folder = tiny_pretraining.run(inputs, tmp_path, rest)
-    assert pd.read_csv(folder / "steps.tsv", sep="\t")["step"].tolist() == list(range(1, 8))
 
 
 HEADS = {
@@ -162,7 +131,6 @@ def cross(tiny, tmp_path_factory):
 def test_the_gradient_of_a_step_in_fp16_is_that_of_float32(tiny, teacher, cross, head):
     """In several chunks: gradients are cached, and every one of them is scaled."""
     kind = KINDS.get(head, head)
-    trainer = reranker if kind == "reranker" else retriever
     gradients = []
     for precision in ("fp32", "fp16"):
         recipe = stage(kind, chunk=4, precision=precision, **HEADS[head])
@@ -172,19 +140,15 @@ def test_the_gradient_of_a_step_in_fp16_is_that_of_float32(tiny, teacher, cross,
             seed=3,
             **recipe.model(),
         )
-        data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-        taught = teacher if head == "retriever" else None
-        together = {"joint_teacher": cross} if head == "joint" else {}
-        made = trainer.task(
-            model, data, recipe, taught, name="tiny", **together, seed=1, device=CPU
-        )
-        _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
+        more = {"retriever": {"teacher": teacher}, "joint": {"joint_teacher": cross}}
+        if head == "recall":
+            made = recall.task("tiny", model, data_of(tiny, recipe, model), recipe, 1)
+        else:
+            made = task_of(tiny, recipe, model, **more.get(head, {}))
         scaler = Scaler(precision, CPU)
         scaler.update(1024.0)  # at which nothing overflows
-        drawn = made.batch(rows, epoch)
-        made.learn(model.network, drawn, made.stage, ALONE, seed=1, step=1, scaler=scaler)
-        networks = [model.network, *(each.network for each in made.along.values())]
-        weights = [weight for network in networks for weight in network.parameters()]
+        made.learn(next(made.batches(1)), 1, scaler)
+        weights = list(made.network.parameters())
         scale = scaler.get_scale()
         gradients.append(torch.cat([weight.grad.flatten() / scale for weight in weights]))
     exact, narrow = gradients

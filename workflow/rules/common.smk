@@ -288,6 +288,12 @@ def gpus_of_training(wildcards):
     return gpus(min(8, texts))(wildcards)
 
 
+def gpus_of_encoding(wildcards, input):
+    """Request up to 8 GPUs, one per gigabyte of texts: about what one encodes in an hour."""
+    known = all(map(os.path.exists, input))  # else: not made yet
+    return gpus(min(8, 1 + int(input.size_mb) // 1000) if known else 1)(wildcards)
+
+
 def cores(wildcards, input):
     """Request one of up to 16 cores per 16 MB of input: small jobs run side by side."""
     if not all(map(os.path.exists, input)):  # yet
@@ -323,7 +329,10 @@ def stage_of(wildcards):
 
 def trainer_of(wildcards):
     """List the module that trains a system, and the class of its settings."""
-    return [f"cdmae.finetuning.{settings.systems[wildcards.system].kind}", type(stage_of(wildcards))]
+    return [
+        f"cdmae.finetuning.{settings.systems[wildcards.system].kind}",
+        type(stage_of(wildcards)),
+    ]
 
 
 def module_of(wildcards):
@@ -382,20 +391,15 @@ def searching_vectors(wildcards):
 def encoding(wildcards):
     """Return the settings that decide the vectors of a collection's passages."""
     row = tables["system"][wildcards.system]
+    system = settings.systems[wildcards.system]
+    keys = (key for key in ("model", "head", "passage_prompt", "uses") if key in row)
+    encoder = {"encoded_by": system.encoded_by, **chosen(wildcards, *keys)}
+    engine = chosen(wildcards, *(("engine", "k1", "b") if row["engine"] == "bm25" else ("engine",)))
     if row["halved"]:
-        return {"encoded_by": "vectors", **chosen(wildcards, "uses", "engine")}
-    length = settings.evaluation.lengths.get(wildcards.collection, 0) or row.get(
-        "passage_length", 0
-    )
-    keys = ["engine", *(key for key in ("model", "passage_prompt", "head") if key in row)]
-    keys += ["k1", "b"] if row["engine"] == "bm25" else []
-    return plain(
-        {
-            "encoded_by": settings.systems[wildcards.system].encoded_by,
-            "length": length,
-            **chosen(wildcards, *keys),
-        }
-    )
+        return plain({"encoder": encoder, **engine})
+    length = settings.evaluation.lengths.get(wildcards.collection, 0)
+    length = length or row.get("passage_length", 0)
+    return plain({"encoder": encoder, "length": length, **engine})
 
 
 def fusing(wildcards):

@@ -49,7 +49,7 @@ rule encode:
         environment
     threads: network_cores
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of_encoding,
         runtime=1440,
     params:
         code=code("encode", module_of),

@@ -1,9 +1,7 @@
 """Encode a collection's passages with a retriever into vectors."""
 
-from importlib import import_module
-
 from cdmae.job import run
+from cdmae.retrieval.vectors import write_vectors
 
 if __name__ == "__main__":
-    module = import_module(f"cdmae.retrieval.{snakemake.params.settings['encoded_by']}")
-    run(module.encode_passages, snakemake)
+    run(write_vectors, snakemake)

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from annotated_types import Ge, Le
+from pydantic import Field
+
 from cdmae.config import systems
-from cdmae.fields import REQUIRED, Name, Of, asdict, settings, unfit
+from cdmae.fields import REQUIRED, Name, Of, Whole, asdict, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-Engine = Literal["exact", "lucene"]
+Engine = Annotated[
+    Literal["exact", "lucene"],
+    Field(
+        description="How sparse vectors are searched: exact, by products of vectors; lucene, in an "
+        "inverted index that stores the weights x 100 as whole numbers."
+    ),
+]
 # passages that a multi-vector system scores without candidates: half a second a query on a core
 MOST_EXHAUSTIVE = 200_000
 # the keys of a system with the names of other systems: teachers, and all that its training reads
 TEACHERS = ("teacher", "in_batch_teacher", "joint_teacher")
 LEARNT_FROM = ("after", "negatives", *TEACHERS)
-# settings of a stage that determine a model's weights
-WEIGHTS = ("head", "dimensions", "match", "cls_dimensions", "pieces")
 Columns = dict[str, Any]  # a system's values in `cdmae.config.systems.systems`, by column
 # returns the path of a result by its name in `cdmae.layout`; refuses a missing result
 Made = Callable[..., str]
-# returns the result of `asked` for the named system, on which another system depends
-Part = Callable[[str], Columns]
 
 
 @settings
@@ -32,15 +37,13 @@ class System:
 
     trained = False  # has a model of its own
     searches = True  # searches a whole collection, so that its run can provide negatives
-    answers = True  # can answer a user's own query
     third_party = False  # a third party made it; its size is unknown
     # as a teacher, scores the passages that a training draws, not only those of its own run
     scores_draws = False
-    weighs = False  # a job writes the weights of the systems that it sums
     lexical = False  # compares words
     neural = True  # has a network, or may have one
     index = ""  # the path of its index, below the results, for a collection that is only searched
-    answered_by = ""  # the module of `cdmae.retrieval` that answers a user's query
+    answered_by = ""  # the module of `cdmae.retrieval` that answers a user's query; none: it cannot
     encoded_by = ""  # the module that encodes a query as a vector
     # settings of some kinds
     model = encoder = after = stage = candidates = ""
@@ -83,40 +86,40 @@ class System:
     def check_mined(self, config: Config, collection: str, split: str) -> None:
         """Refuse training queries without a run; keys in errors start at the entry."""
 
-    def is_sparse(self, config: Config) -> bool:
-        """Return whether its vectors are certainly sparse."""
-        return False
+    def vectors(self, config: Config) -> str:
+        """Return the kind of its vectors, as far as the config tells; empty without vectors.
 
-    def is_multi(self, config: Config) -> bool:
-        """Return whether its passages are known to have a vector per word-piece."""
-        return False
-
-    def is_unified(self, config: Config) -> bool:
-        """Return whether it sums the scores of a dense and a sparse head."""
-        return False
-
-    def is_dense(self, config: Config) -> bool:
-        """Return whether it has one vector per text, as far as the config tells."""
-        several = self.is_sparse(config) or self.is_multi(config) or self.is_unified(config)
-        return bool(self.encoded_by) and not several
+        The kinds are dense, sparse, multi (a vector per word-piece) and unified.
+        """
+        return ""
 
     def model_of(self, config: Config, name: str) -> str:
         """Return the system with the trained model in use: itself or another; or ""."""
         return name if self.trained else ""
 
-    def positions(self, config: Config) -> int | None:
-        """Return its model's longest input; None without a model, or if only a job knows it."""
-        return None
-
-    def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Return the values that `cdmae.retrieval.asking` needs to answer a user's query."""
-        parts = [part(other) for other in self.parts()]
-        modules = {"answered_by": self.answered_by, "encoded_by": self.encoded_by}
-        return self.values() | modules | {"name": name, "parts": parts}
+    def files(self, config: Config, name: str, made: Made) -> Columns:
+        """Return the paths that `cdmae.retrieval.asking` needs to answer a user's query."""
+        return {}
 
     def in_words(self) -> str:
         """Describe the system for the report's table of systems."""
         raise NotImplementedError
+
+
+@settings
+class Searched(System):
+    """A system whose vectors are searched, perhaps among the best passages of another system."""
+
+    candidates: Annotated[str, Of("systems")] = ""
+    """The system whose best passages are scored, for a retriever with a vector per word-piece;
+    none: all passages are, which a small collection allows [ColBERT: BM25].
+    """
+    candidates_depth: Annotated[Whole, Ge(1), Le(100_000)] = 1000
+    """Number of the best passages of `candidates` that are scored (passages) [ColBERT: 1000]."""
+
+    def parts(self) -> list[str]:
+        """Return the name of the system that provides the candidates."""
+        return [self.candidates] if self.candidates else []
 
 
 @settings
@@ -167,87 +170,58 @@ class Trained(System):
             return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
         return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
 
-    def positions(self, config: Config) -> int | None:
-        """Return the longest input of its initial checkpoint."""
-        return config.starts[config.encoders[self.encoder].start].known_positions()
-
     def check(self, config: Config, name: str) -> None:
         """Refuse a stage of another kind, negatives of no search, and weights that do not fit."""
-        kind = self.kind  # the kind of the class that has this key
-        check_kind(
-            self,
-            "stage",
-            config.stages,
-            lambda stage: stage.kind == kind,
-            f"a stage of kind {kind}",
-        )
-        searching = "a system that searches a whole collection"
-        check_kind(self, "negatives", config.systems, lambda system: system.searches, searching)
+        check_kind(self, "stage", config.stages, self.kind)
+        check_searches(self, "negatives", config)
         if self.after:
-            self._check_after(config)
+            check_kind(self, "after", config.systems, self.kind)
+            self.check_start("after", config)
+            other = config.systems[self.after].vectors(config)
+            if other != self.vectors(config):
+                raise unfit(self, "after", f", which has head {other}; expected the same head")
 
-    def _check_after(self, config: Config) -> None:
-        """Refuse weights of another network, or of another head."""
-        kind = self.kind
-        check_kind(
-            self,
-            "after",
-            config.systems,
-            lambda system: system.trained and system.kind == kind,
-            f"a trained system of kind {kind}",
-        )
-        other = config.systems[self.after]
-        start = config.encoders[other.encoder].start
+    def check_start(self, key: str, config: Config) -> None:
+        """Refuse a named system with other initial weights, and thus another tokenizer."""
+        start = systems.start_of(config, getattr(self, key))
         if config.encoders[self.encoder].start != start:
-            words = f", whose initial weights are those of starts.{start}; expected the same start"
-            raise unfit(self, "after", words)
-        own = config.stages[self.stage].model()
-        theirs = config.stages[other.stage].model()
-        for key in WEIGHTS:
-            if own.get(key) != theirs.get(key):
-                words = (
-                    f", whose stage {other.stage} has another {key} than {self.stage}; expected a "
-                    "system with the same head and dimensions"
-                )
-                raise unfit(self, "after", words)
+            raise unfit(self, key, f", which begins from starts.{start}; expected the same start")
 
 
-def check_kind(
+def check_kind(system: System, key: str, entries: dict[str, Any], kind: str) -> None:
+    """Refuse a named entry of another kind."""
+    check_fits(system, key, entries, lambda entry: entry.kind == kind, f"one of kind {kind}")
+
+
+def check_searches(system: System, key: str, config: Config) -> None:
+    """Refuse a named system that does not search a whole collection."""
+    what = "a system that searches a whole collection"
+    check_fits(system, key, config.systems, lambda entry: entry.searches, what)
+
+
+def check_fits(
     system: System, key: str, entries: dict[str, Any], fits: Callable[[Any], bool], what: str
 ) -> None:
     """Refuse a named entry unless it `fits`; what: a description of valid entries."""
-    kind = entries[getattr(system, key)].kind
-    if not fits(entries[getattr(system, key)]):
-        fitting = (
-            ", ".join(name for name, entry in entries.items() if fits(entry)) or "there is none"
-        )
-        raise unfit(system, key, f", of kind {kind}; expected {what} ({fitting})")
+    entry = entries[getattr(system, key)]
+    if not fits(entry):
+        fitting = ", ".join(name for name in entries if fits(entries[name])) or "there is none"
+        raise unfit(system, key, f", of kind {entry.kind}; expected {what} ({fitting})")
 
 
-def check_candidates(system: System, config: Config) -> None:
-    """Refuse candidates for single vectors, from a system that does not search, or in excess."""
-    if not system.candidates:
-        return
-    if not system.is_multi(config):
-        words = ", but passages are not known to have a vector per word-piece; expected head multi"
-        raise unfit(system, "candidates", words)
-    searching = "a system that searches a whole collection"
-    check_kind(system, "candidates", config.systems, lambda other: other.searches, searching)
+def check_depth(system: System, key: str, config: Config) -> None:
+    """Refuse to read more passages than a run has."""
     most = config.evaluation.depth
-    if system.candidates_depth > most:
-        raise unfit(system, "candidates_depth", f"; expected up to evaluation.depth, {most}")
+    if getattr(system, key) > most:
+        raise unfit(system, key, f"; expected up to evaluation.depth, {most}")
 
 
-def check_engine(system: System, config: Config) -> None:
-    """Refuse Lucene for dense vectors, and for vectors that are not stored."""
-    if system.engine == "exact":
-        return
-    if not system.is_sparse(config):
-        raise unfit(
-            system,
-            "engine",
-            ", but nothing in the config says that the vectors are sparse; expected exact",
-        )
-    if not config.evaluation.keep_vectors:
-        words = ", but evaluation.keep_vectors is false; expected exact, or keep_vectors: true"
-        raise unfit(system, "engine", words)
+def check_searched(system: System, config: Config) -> None:
+    """Refuse candidates for single vectors, and Lucene for vectors that are not sparse."""
+    if system.candidates:
+        if system.vectors(config) != "multi":
+            raise unfit(system, "candidates", ", but its vectors are single; expected head multi")
+        check_searches(system, "candidates", config)
+        check_depth(system, "candidates_depth", config)
+    if system.engine == "lucene" and system.vectors(config) != "sparse":
+        raise unfit(system, "engine", ", but its vectors are not sparse; expected exact")

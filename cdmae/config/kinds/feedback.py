@@ -6,20 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae.config.kinds._system import Columns, System, check_kind
+from cdmae.config.kinds._system import Columns, System, check_depth, check_fits
 from cdmae.errors import InputError
-from cdmae.fields import Name, Of, Weight, Whole, pick, refusal, settings, unfit
+from cdmae.fields import Name, Of, Weight, Whole, pick, refusal, settings
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-OF_QUERIES = (
-    "model",
-    "head",
-    "query_length",
-    "query_prompt",
-    "uses",
-)  # settings of systems that encode queries
+# settings of systems that encode queries
+OF_QUERIES = ("model", "head", "query_length", "query_prompt", "uses")
 
 
 @settings
@@ -67,26 +62,19 @@ class Feedback(System):
         }
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a system without vectors, vectors that are not kept, and a depth above a run's."""
-        dense = "a system whose vectors are searched"
-        check_kind(self, "of", config.systems, lambda system: bool(system.encoded_by), dense)
-        if not config.systems[self.of].is_dense(config):
-            words = ", which has other vectors than one per text; expected a dense system"
-            raise unfit(self, "of", words)
+        """Refuse a system without dense vectors, vectors that are not kept, and a large depth."""
+        dense = "a dense system"
+        check_fits(
+            self, "of", config.systems, lambda entry: entry.vectors(config) == "dense", dense
+        )
         if not config.evaluation.keep_vectors:
             words = " needs evaluation.keep_vectors, which is false; expected true, or remove it"
             raise refusal(("kind",), words)
-        if self.depth > config.evaluation.depth:
-            most = config.evaluation.depth
-            raise unfit(self, "depth", f"; expected up to evaluation.depth, {most}")
+        check_depth(self, "depth", config)
 
     def model_of(self, config: Config, name: str) -> str:
         """Return the system with the dense system's trained model."""
         return config.systems[self.of].model_of(config, self.of)
-
-    def positions(self, config: Config) -> int | None:
-        """Return the longest input of the dense system."""
-        return config.systems[self.of].positions(config)
 
     def in_words(self) -> str:
         """Name the dense system and the weights."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from annotated_types import Gt, Le
 
 from cdmae.config import systems
-from cdmae.config.kinds._system import Columns, Made, Part, System
+from cdmae.config.kinds._system import Columns, Made, System
 from cdmae.errors import InputError
 from cdmae.fields import Of, Real, Weight, refusal, settings, show, unfit
 
@@ -23,7 +23,6 @@ MOST_TUNED = 4  # the most systems whose weights are tuned
 class Fusion(System):
     """A weighted sum of the reciprocal ranks or scores of several systems."""
 
-    weighs = True
     neural = False
     answered_by = "fusion"
 
@@ -70,15 +69,10 @@ class Fusion(System):
             )
         targets = systems.targets(config)
         if self.tuned_on and self.tuned_on not in targets:
-            choices = ", ".join(show(list(target)) for target in targets)
-            offer = f"expected one of {choices}" if targets else "there is nothing to choose from"
-            raise unfit(self, "tuned_on", f"; {offer}")
+            choices = ", ".join(show(list(target)) for target in targets) or "an evaluated split"
+            raise unfit(self, "tuned_on", f"; expected one of {choices}")
         if self.tuned_on and len(self.of) > MOST_TUNED:
-            raise unfit(
-                self,
-                "tuned_on",
-                f"; expected up to {MOST_TUNED} systems, but `of` has {len(self.of)}",
-            )
+            raise unfit(self, "of", f"; expected up to {MOST_TUNED} systems with tuned_on")
 
     def check_mined(self, config: Config, collection: str, split: str) -> None:
         """Refuse a fusion with a system that does not search."""
@@ -91,20 +85,12 @@ class Fusion(System):
                 )
                 raise refusal(("of", index), words)
 
-    def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the weights that the job of the fusion chose.
-
-        Raises `InputError` if that job used other settings.
-        """
+    def files(self, config: Config, name: str, made: Made) -> Columns:
+        """Return the weights that the job of the fusion chose."""
         about = json.loads(Path(made("fusion")).read_text(encoding="utf-8"))
-        now = {"method": self.method, "k": self.k, "systems": list(self.of)}
-        weights = list(self.weights) or [1.0] * len(self.of)
-        now |= {"on": list(self.tuned_on)} if self.tuned_on else {"weights": weights}
-        if not now.items() <= about.items():
-            raise InputError(
-                f"{name} was fused with settings other than the config's; use ./run to update it"
-            )
-        return super().asked(config, name, made, part) | {"weights": about["weights"]}
+        if about["systems"] != list(self.of):
+            raise InputError(f"{name} was fused from other systems; use ./run to update it")
+        return {"weights": about["weights"]}
 
     def in_words(self) -> str:
         """Name its systems and its summands."""

@@ -9,10 +9,9 @@ from cdmae.config.kinds._system import (
     Columns,
     Engine,
     Made,
-    Part,
     System,
-    check_engine,
-    check_kind,
+    check_fits,
+    check_searched,
 )
 from cdmae.fields import Name, Of, settings
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 class Head(System):
     """The dense or the sparse head of a unified retriever."""
 
-    compared = True
     index = "vectors/{system}"
     answered_by = "search"
     encoded_by = "vectors"
@@ -38,9 +36,6 @@ class Head(System):
     uses: Literal["dense", "sparse"]
     """The head to search with."""
     engine: Engine = "exact"
-    """How sparse vectors are searched: exact, by products of vectors; lucene, in an inverted index
-    that stores the weights x 100 as whole numbers.
-    """
 
     def columns(self, config: Config, name: str) -> Columns:
         """Return the trained system, and the tokenizer of its encoder."""
@@ -48,32 +43,24 @@ class Head(System):
         return {"folder": self.of, "start": config.encoders[owner.encoder].start}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a system without two heads."""
+        """Refuse a system without two heads, and Lucene for the dense head."""
         unified = "a retriever with head unified"
-        check_kind(self, "of", config.systems, lambda system: system.is_unified(config), unified)
-        check_engine(self, config)
+        entries = config.systems
+        check_fits(self, "of", entries, lambda entry: entry.vectors(config) == "unified", unified)
+        check_searched(self, config)
 
     def model_of(self, config: Config, name: str) -> str:
         """Return the unified retriever."""
         return self.of
 
-    def is_dense(self, config: Config) -> bool:
-        """Return whether it uses the dense head."""
-        return self.uses == "dense"
+    def vectors(self, config: Config) -> str:
+        """Return the head that it uses."""
+        return self.uses
 
-    def is_sparse(self, config: Config) -> bool:
-        """Return whether it uses the sparse head."""
-        return self.uses == "sparse"
-
-    def positions(self, config: Config) -> int | None:
-        """Return the longest input of the unified retriever."""
-        return config.systems[self.of].positions(config)
-
-    def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the folders of the unified retriever's model and of this head's vectors."""
-        model = made("trained", system=self.of)
+    def files(self, config: Config, name: str, made: Made) -> Columns:
+        """Return the folders of the unified retriever's model and of this head's vectors."""
         vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
-        return super().asked(config, name, made, part) | {"model": model, "vectors": vectors}
+        return {"model": made("trained", system=self.of), "vectors": vectors}
 
     def in_words(self) -> str:
         """Name the head and the retriever."""

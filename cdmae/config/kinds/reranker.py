@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae.config.kinds._system import Columns, Made, Part, Trained
-from cdmae.fields import Name, Of, Whole, settings, unfit
+from cdmae.config.kinds._system import Columns, Made, Trained, check_depth
+from cdmae.fields import Name, Of, Whole, settings
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -35,15 +35,12 @@ class Reranker(Trained):
     def check(self, config: Config, name: str) -> None:
         """Refuse a depth above the length of a run."""
         super().check(config, name)
-        most = config.evaluation.depth
-        if self.depth > most:
-            raise unfit(self, "depth", f"; expected up to evaluation.depth, {most}")
+        check_depth(self, "depth", config)
 
-    def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
-        """Add the folders of its model and of the collection's tokens."""
-        model = made("trained")
+    def files(self, config: Config, name: str, made: Made) -> Columns:
+        """Return the folders of its model and of the collection's tokens."""
         tokens = made("tokens", start=config.encoders[self.encoder].start)
-        return super().asked(config, name, made, part) | {"model": model, "tokens": tokens}
+        return {"model": made("trained"), "tokens": tokens}
 
     def in_words(self) -> str:
         """Name the reranker's encoder, and the system that it reorders."""

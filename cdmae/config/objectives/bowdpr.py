@@ -16,7 +16,3 @@ class BowDpr(Bagged, Pooled):
 
     objective: Literal["bowdpr"] = "bowdpr"
     """The bag of words from the vector [Ma et al. 2024]."""
-
-    def predicted(self, tokens: float) -> float:
-        """Count the encoder's masked tokens, and one prediction from [CLS]."""
-        return self.encoder_ratio * tokens + 1

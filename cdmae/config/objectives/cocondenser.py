@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from cdmae.config.encoders import Contextual
 from cdmae.config.objectives.condenser import EarlyLayers
@@ -29,7 +29,3 @@ class CoCondenser(EarlyLayers, Contextual):
                 f"batch is {self.batch}; expected from 2, because the "
                 "negatives are the other passages of the batch"
             )
-
-    def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the second computation of the spans' vectors, which gradient caching needs."""
-        return network.forward(tokens)

@@ -26,10 +26,6 @@ class EarlyLayers(Layered):
                 self, "early_layers", f"; expected up to {layers - 1}, {owner} has {layers} layers"
             )
 
-    def predicted(self, tokens: float) -> float:
-        """Count the masked tokens of the encoder twice: for its last layer and for the head."""
-        return 2 * self.encoder_ratio * tokens
-
 
 @settings
 class Condenser(EarlyLayers):

@@ -88,37 +88,3 @@ class Contriever(Pooled):
     def values(self) -> dict[str, Any]:
         """Return all settings except the settings of masks, and of a queue that does not exist."""
         return asdict(self, MASKS if self.queue else (*MASKS, "momentum"))
-
-    def read_tokens(self, corpus: Any) -> float:
-        """Return a part's mean number of tokens, before deletions.
-
-        corpus: the size of the corpus, a `cdmae.plan.sizes.Size`.
-        """
-        special = 2
-        share = self.cropped
-        if self.cut == "cloze" and not self.queue:
-            share = 0.5  # the mean of a crop and the rest
-        return special + share * (corpus.tokens(self.max_length) - special)
-
-    @property
-    def cropped(self) -> float:
-        """Return a crop's mean share of its passage."""
-        return (self.crop_least + self.crop_most) / 2
-
-    def predicted(self, tokens: float) -> float:
-        """Return 0: there is no language-model head."""
-        return 0.0
-
-    def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the second computation of the vectors, which gradient caching needs.
-
-        With a queue, count the slower copy's forward pass over the other part instead, and the
-        scores of the queue, forward and backward.
-        """
-        if not self.queue:
-            return network.forward(tokens)
-        special = 2
-        other = tokens
-        if self.cut == "cloze":
-            other = special + (1 - self.cropped) / self.cropped * (tokens - special)
-        return network.forward(other) + 2 * 2 * network.width * self.queue

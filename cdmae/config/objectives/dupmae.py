@@ -17,7 +17,3 @@ class DupMae(Bagged, Decoded):
 
     objective: Literal["dupmae"] = "dupmae"
     """Enhanced decoding and a bag of words [Xiao et al. 2023]."""
-
-    def predicted(self, tokens: float) -> float:
-        """Count the encoder's masked tokens, and all tokens twice: for decoder and bag of words."""
-        return self.encoder_ratio * tokens + 2 * tokens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from cdmae.config.encoders import DecoderMasked, Layered
 from cdmae.fields import settings
@@ -29,15 +29,3 @@ class LexMae(Layered, DecoderMasked):
         """Refuse a decoder that masks less than the encoder."""
         self.check_nested()
         super().check(config)
-
-    def predicted(self, tokens: float) -> float:
-        """Count the masked tokens of both sides, and all tokens (for the maximum of logits)."""
-        return super().predicted(tokens) + tokens
-
-    def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the mean word embedding of a passage, forward and backward.
-
-        The embeddings themselves get no gradient from it.
-        """
-        width = network.embedding or network.width
-        return 2 * 2 * network.vocabulary * width

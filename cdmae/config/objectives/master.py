@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae.config.encoders import Decoded, Layered
+from cdmae.config.encoders import ESTIMATED, Decoded, Layered
 from cdmae.fields import HomePath, Real, settings, unfit
 
 if TYPE_CHECKING:
@@ -55,12 +55,12 @@ class Master(Layered, Decoded):
                     f", but {path} is no file; expected files of lines with a passage id, a tab "
                     "and a text",
                 )
-        if self.texts and self.masked_by_importance:
+        if self.texts and self.reads_importance:
             raise unfit(
                 self,
                 "texts",
-                ", but a masking is importance, which texts do not have; expected another "
-                "encoder_masking and decoder_masking",
+                f", but the masking {self.reading(*ESTIMATED)[0]} reads importance, which texts "
+                "do not have; expected another one",
             )
         super().check(config)
 
@@ -78,18 +78,3 @@ class Master(Layered, Decoded):
     def passes(self) -> int:
         """Return the number of the encoder's passes."""
         return 1 + self.has_complement
-
-    def predicted(self, tokens: float) -> float:
-        """Count the masked tokens of the encoder and of all decoders.
-
-        The second pass and its decoder predict all tokens together. The lengths of `texts` are
-        unknown; they count as a span.
-        """
-        decoded = (2 + len(self.texts)) * self.decoder_ratio
-        return (self.encoder_ratio + decoded + self.has_complement) * tokens
-
-    def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the second pass, and the decoders after the first, forward and backward."""
-        decoders = 1 + self.has_complement + len(self.texts)
-        second = network.forward(tokens) if self.has_complement else 0.0
-        return 3 * (decoders * self.decoder_layers * network.layer(tokens) + second)

@@ -17,7 +17,3 @@ class RetroMae(Decoded):
 
     objective: Literal["retromae"] = "retromae"
     """Enhanced decoding [Xiao et al. 2022]."""
-
-    def predicted(self, tokens: float) -> float:
-        """Count the encoder's masked tokens, and all tokens for the decoder."""
-        return self.encoder_ratio * tokens + tokens

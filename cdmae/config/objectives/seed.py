@@ -26,7 +26,3 @@ class Seed(Layered, Pooled):
     """Tokens that a layer of the decoder sees in addition to the vector (word-pieces)
     [SEED-Encoder: decoder_atten_window].
     """
-
-    def predicted(self, tokens: float) -> float:
-        """Count the encoder's masked tokens, and all tokens for the decoder."""
-        return self.encoder_ratio * tokens + tokens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from cdmae.config import pretrained
 from cdmae.config.encoders import Decoded, Layered
@@ -71,16 +71,3 @@ class SimLm(Layered, Decoded):
             allowed = f"a generator with the {of_start:,} of {owner}"
             words = f", which has {pieces:,} word-pieces; expected {allowed}"
             raise unfit(self, "generator", words)
-
-    def predicted(self, tokens: float) -> float:
-        """Count all tokens, of the encoder and of the decoder."""
-        return 2 * tokens
-
-    def further_flops(self, network: Any, tokens: float) -> float:
-        """Count the generator: a trained one of a third of the width, or a frozen one."""
-        generator = network.narrowed(max(1, network.heads // 3) / network.heads)
-        sampled = generator.head((self.encoder_ratio + self.decoder_ratio) * tokens)
-        if self.generator:
-            return 2 * generator.forward(tokens) + sampled
-        learnt = generator.forward(tokens) + generator.head(self.encoder_ratio * tokens)
-        return generator.forward(tokens) + sampled + 3 * learnt

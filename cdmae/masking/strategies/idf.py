@@ -6,25 +6,25 @@ passages.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from cdmae.compiled import compiled
-from cdmae.masking.strategies._weights import weighted as select
-from cdmae.tokens.corpus import Tokens
+from cdmae.masking import Corpus
+from cdmae.masking.strategies._ranking import weighted as select
 from cdmae.tokens.words import broadcast, words_of
 
-__all__ = ["select", "values"]
+__all__ = ["IN_WORDS", "select", "values"]
+
+IN_WORDS = "preferably words that occur in few passages"
 
 
-def values(tokens: Tokens, _: Path | None) -> np.ndarray:
+def values(corpus: Corpus) -> np.ndarray:
     """Return the log of the inverse document frequency of each word-piece's word: float16 [T]."""
-    words, segments, _ = words_of(tokens, "word")
+    words, segments, _ = words_of(corpus.tokens, "word")
     having = np.zeros(int(words.max(initial=0)) + 1, np.int64)
     _count_passages(words, segments[::2].copy(), np.full(len(having), -1, np.int64), having)
-    weights = np.log1p((len(tokens) - having + 0.5) / (having + 0.5))
-    return broadcast(np.log(weights)[words], tokens, "word")
+    weights = np.log1p((len(corpus.tokens) - having + 0.5) / (having + 0.5))
+    return broadcast(np.log(weights)[words], corpus.tokens, "word")
 
 
 @compiled

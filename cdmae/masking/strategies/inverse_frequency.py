@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from cdmae.masking.strategies._weights import weighted as select
-from cdmae.tokens.corpus import Tokens
+from cdmae.masking import Corpus
+from cdmae.masking.strategies._ranking import weighted as select
 from cdmae.tokens.words import broadcast, words_of
 
-__all__ = ["select", "values"]
+__all__ = ["IN_WORDS", "select", "values"]
+
+IN_WORDS = "preferably rare words"
 
 
-def values(tokens: Tokens, _: Path | None) -> np.ndarray:
+def values(corpus: Corpus) -> np.ndarray:
     """Return log(1 / frequency) of each word-piece's word in the collection: float16 [T]."""
-    words, _, _ = words_of(tokens, "word")
+    words, _, _ = words_of(corpus.tokens, "word")
     counts = np.bincount(words).astype(np.float64)
-    return broadcast(-np.log(counts[words]), tokens, "word")
+    return broadcast(-np.log(counts[words]), corpus.tokens, "word")

@@ -10,34 +10,30 @@ long enough to cover half of the collection, counted without regard to overlaps.
 # ruff: noqa: ANN001, ANN202 (numba infers the types)
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.importance import table as ngram_table
 from cdmae.importance.table import Table
-from cdmae.masking import SELECT, Batch, Side
+from cdmae.masking import SELECT, Batch, Corpus, Side
 from cdmae.masking.noise import Key, draws
-from cdmae.masking.strategies._top import budget
 from cdmae.masking.strategies.whole_word import choose
-from cdmae.tokens.corpus import Tokens
-from cdmae.tokens.words import words_of
+from cdmae.tokens.words import begins, words_of
 
+IN_WORDS = "with collocations as units"
+READS = ("ngrams", "unit word")
 SEEN = 10  # minimum occurrences of a collocation
 COVERED = 0.5  # share of the collection's words that are in collocations
 
 
-def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
+def values(corpus: Corpus) -> np.ndarray:
     """Return 1 for the first word-piece of each unit and 0 for the others: float16 [T]."""
-    if importance is None:
-        raise InputError(
-            "masking by pmi_span needs n-grams and their counts; name an entry of `importance`"
-        )
-    table = ngram_table.read(importance)
+    tokens = corpus.tokens
+    table = corpus.ngrams
     if table.unit != "word":
-        raise InputError(f"{importance} counts word-pieces; masking by pmi_span needs `unit: word`")
+        raise InputError(
+            f"{corpus.estimate} counts word-pieces; masking by pmi_span needs `unit: word`"
+        )
     chosen = collocations(table)
     if not any(units.any() for units in chosen):
         raise InputError(
@@ -46,27 +42,24 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     words, segments, _ = words_of(tokens, "word")  # the same numbers as in the table
     if len(words) != table.totals[0]:
         raise InputError(
-            f"{importance} has counts of {table.totals[0]:,} words, but the tokens have "
+            f"{corpus.estimate} has counts of {table.totals[0]:,} words, but the tokens have "
             f"{len(words):,}; delete it and run again"
         )
     units = np.zeros(len(words), bool)
     offsets = np.cumsum([0, *map(len, table.keys)])
     keys = np.concatenate(table.keys)
     _segment(words, segments, len(table.occurrences), keys, np.concatenate(chosen), offsets, units)
-    first = tokens.word_starts[tokens.ids]
-    edges = tokens.edges
-    first[edges[edges < len(first)]] = True
-    begins = np.zeros(len(first), np.float16)
-    begins[first] = units
-    return begins
+    first = begins(tokens.ids, tokens.edges, tokens.word_starts, "word")
+    values = np.zeros(len(first), np.float16)
+    values[first] = units
+    return values
 
 
 def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask floor(p x n) word-pieces by visiting the units in random order: bool [B, n]."""
+    """Mask k word-pieces by visiting the units in random order: bool [B, n]."""
     chosen = np.zeros(batch.ids.shape, bool)
     order = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
-    budgets = budget(batch.candidates, side.ratio)
-    choose(order, batch.importance > 0, batch.candidates, budgets, chosen)
+    choose(order, batch.values > 0, batch.candidates, batch.k, chosen)
     return chosen
 
 

@@ -7,23 +7,21 @@ import numpy as np
 from cdmae.compiled import compiled
 from cdmae.masking import LOWER, SELECT, Batch, Side
 from cdmae.masking.noise import Key, draws
-from cdmae.masking.strategies._top import budget
 
+IN_WORDS = "in contiguous spans"
 STOP = 0.2  # SpanBERT's p
 LONGEST = 10  # words of SpanBERT's longest span; the mean is 3.8
 
 
 def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask floor(p x n) word-pieces, span by span: bool [B, n].
+    """Mask k word-pieces, span by span: bool [B, n].
 
     A span begins at a random unmasked word. It has l ~ Geometric(0.2) words, at most 10, or fewer
-    at the end of the passage. The last span is cut once floor(p x n) word-pieces are masked.
+    at the end of the passage. The last span is cut once k word-pieces are masked.
     """
     chosen = np.zeros(batch.ids.shape, bool)
     order = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
-    _choose(
-        order, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), chosen
-    )
+    _choose(order, batch.word_starts, batch.candidates, batch.k, chosen)
     return chosen
 
 

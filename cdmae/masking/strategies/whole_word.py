@@ -7,18 +7,19 @@ import numpy as np
 from cdmae.compiled import compiled
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking.noise import Key, draws
-from cdmae.masking.strategies._top import budget
+
+IN_WORDS = "words at random"
 
 
 def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask floor(p x n) word-pieces by visiting the words in random order: bool [B, n].
+    """Mask k word-pieces by visiting the words in random order: bool [B, n].
 
     A word with more pieces than are left to mask is skipped. If all remaining words are too long,
     the first pieces of the first skipped word complete the number: no other word is masked in part.
     """
     chosen = np.zeros(batch.ids.shape, bool)
     order = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
-    choose(order, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), chosen)
+    choose(order, batch.word_starts, batch.candidates, batch.k, chosen)
     return chosen
 
 

@@ -1,19 +1,27 @@
 """Heads of retrievers, one file each: a head turns a text's states into its vectors.
 
-A head's file is named as in the config, where the head is a class of `cdmae.config.heads`. It has
-three parts. `NETWORK` is the kind of network that it reads (of `cdmae.models.architectures.KINDS`).
-``width(network)`` returns the dimensions of its vectors. ``vectors(network, packed, settings,
-generator=..., memory=...)`` returns the vectors of packed texts [B, width], in float32 or wider. A
-multi-vector head returns several rows per text. With
-gradient caching, a batch is encoded twice with the same weights, first without gradients. memory is
-then an empty dictionary, in which a head keeps intermediate results for the second pass.
+A head's file is named as in the config, where the head is a class of `cdmae.config.heads`. It
+has these parts:
+
+- `NETWORK`: the kind of network that it reads (of `cdmae.models.architectures.KINDS`).
+- ``keys(described)``: the head's keys in ``cdmae.json``, whose contents are `described`. A value is
+  the type of a number, or lists what is allowed.
+- ``layers(described)``: the linear layers that it adds to the network (`cdmae.models.linear`).
+- ``write(folder, model, prompts)``: writes what other libraries need to load the folder.
+- ``width(network)``: the dimensions of its vectors.
+- ``vectors(network, packed, settings, generator=..., memory=...)``: the vectors of packed texts
+  [B, width], in float32 or wider. A multi-vector head returns several rows per text. With gradient
+  caching, a batch is encoded twice with the same weights, first without gradients. memory is then
+  an empty dictionary, in which a head keeps intermediate results for the second pass.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
+from typing import Any
 
-from cdmae.models.heads import dense, multi, sparse, unified
+from cdmae.models.heads import dense, multi, own, sparse, unified
 
 HEADS: dict[str, ModuleType] = {
     "dense": dense,
@@ -26,3 +34,10 @@ HEADS: dict[str, ModuleType] = {
 def of(name: str) -> ModuleType:
     """Return the module of a head."""
     return HEADS[name]
+
+
+def described_by(described: Mapping[str, Any]) -> ModuleType:
+    """Return the module that reads and writes a model with these keys of ``cdmae.json``."""
+    if described.get("pieces") == "own":
+        return own
+    return of(described.get("head", "dense"))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Generator, Tensor, nn
 
-from cdmae.models import transformer
+from cdmae.models import metadata, transformer
+from cdmae.models.linear import Layers
 from cdmae.models.packed import Packed
 
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
+
 NETWORK = "retriever"
+KEYS = {"pooling": ("cls", "mean"), "similarity": ("dot", "cosine")}
 
 
 class Compared(Protocol):
@@ -18,6 +25,28 @@ class Compared(Protocol):
 
     pooling: str
     similarity: str
+
+
+def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the head's keys in ``cdmae.json``, which do not name the head."""
+    return KEYS
+
+
+def layers(described: Mapping[str, Any]) -> Layers:
+    """Return the layers that the head adds: none."""
+    return {}
+
+
+def write(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:
+    """Write the files by which sentence-transformers computes the same vectors."""
+    metadata.write_modules(
+        folder,
+        width=width(model.network),
+        pooling=model.pooling,
+        similarity=model.similarity,
+        longest=model.lengths["passage_length"],
+        prompts=prompts,
+    )
 
 
 def width(network: nn.Module) -> int:

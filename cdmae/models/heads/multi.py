@@ -31,22 +31,25 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from cdmae.files import write_json
-from cdmae.models import linear, transformer
+from cdmae.models import metadata, transformer
+from cdmae.models.linear import Layer, Layers
 from cdmae.models.packed import Packed, Rows
 from cdmae.models.ragged import BARE, HIDDEN, Ragged, interleaved, same, starts_of
 from cdmae.tokens.vocabulary import read_backend
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
     from cdmae.models.checkpoint import Model
 
 NETWORK = "retriever"
 PROJECTION = "1_Dense"  # the folder of the projection below a model's
-OF_CLS = "2_Dense"  # the folder of [CLS]'s own projection
-LEFT_OUT = ("projection.", "of_cls.")  # weights of the network that `networks.write` leaves out
 PUNCTUATION = tuple(string.punctuation)
+KEYS = {
+    "head": ("multi",),
+    "dimensions": int,
+    "match": ("any", "equal"),
+    "expansion": ("none", "unattended", "attended"),
+    "skip_punctuation": (True, False),
+}
 
 
 class Matched(Protocol):
@@ -155,60 +158,38 @@ def scored(read: Ragged, network: nn.Module) -> Ragged:
     return interleaved(same(len(pieces), *range(-count, 0)), pieces.keep(~is_cls))
 
 
-# --- the projections ------------------------------------------------------------------------------
-
-
-def start(
-    network: PreTrainedModel, dimensions: int, seed: int, cls_dimensions: int | None = None
-) -> None:
-    """Add new projections to an encoder; cls_dimensions: only with match equal."""
-    draws = torch.Generator().manual_seed(seed)
-    paired = cls_dimensions is not None
-    network.projection = linear.new(network.config, dimensions, draws, bias=paired)
-    if paired:
-        network.of_cls = linear.new(network.config, cls_dimensions, draws)
-
-
-def load(network: PreTrainedModel, model: Model, folder: Path) -> None:
-    """Add the projections that are stored in a trained model's folder to its encoder."""
-    inputs = network.config.hidden_size
-    paired = model.match == "equal"
-    network.projection = linear.read(folder / PROJECTION, inputs, bias=paired)
-    if paired:
-        network.of_cls = linear.read(folder / OF_CLS, inputs)
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
-def write_modules(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:
-    """Write the projections, and the files by which other libraries read the folder.
+def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the head's keys in ``cdmae.json``."""
+    further = {"cls_dimensions": int} if described.get("match") == "equal" else {}
+    return KEYS | further
+
+
+def layers(described: Mapping[str, Any]) -> Layers:
+    """Return the projections."""
+    if described["match"] == "any":
+        return {"projection": Layer(PROJECTION, described["dimensions"], bias=False)}
+    return {
+        "projection": Layer(PROJECTION, described["dimensions"]),
+        "of_cls": Layer("2_Dense", described["cls_dimensions"]),
+    }
+
+
+def write(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:
+    """Write the files by which other libraries read the folder.
 
     The layout is PyLate's, which sentence-transformers' `MultiVectorEncoder` (from version 6.2)
-    reads. No library reads COIL's matching, so its folder has only the projections.
-    """
-    network = model.network
-    linear.write(folder / PROJECTION, network.projection)
-    if model.match == "equal":
-        linear.write(folder / OF_CLS, network.of_cls)
-        return
-    modules = [
-        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-        {"idx": 1, "name": "1", "path": PROJECTION, "type": "pylate.models.Dense.Dense"},
-    ]
-    write_json(folder / "modules.json", modules)
-    longest = {"max_seq_length": model.lengths["passage_length"], "do_lower_case": False}
-    write_json(folder / "sentence_bert_config.json", longest)
-    write_json(folder / "config_sentence_transformers.json", _described(model, prompts))
-
-
-def _described(model: Model, prompts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the settings of a model by PyLate's keys.
+    reads. No library reads COIL's matching.
 
     Prompts are text and not prefixes: a prefix is one token, even where the tokenizer would divide
     it.
     """
-    return {
+    if model.match == "equal":
+        return
+    modules = [metadata.TRANSFORMER, metadata.Module("pylate.models.Dense.Dense", PROJECTION)]
+    options = {
         "model_type": "ColBERT",
         "query_prefix": "",
         "document_prefix": "",
@@ -221,3 +202,4 @@ def _described(model: Model, prompts: Mapping[str, str]) -> dict[str, Any]:
         "prompts": {"query": "", "document": "", **prompts},
         "default_prompt_name": None,
     }
+    metadata.write_layout(folder, modules, model.lengths["passage_length"], options)

@@ -13,9 +13,10 @@ text have the weight 0.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -23,17 +24,31 @@ from scipy import sparse
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from cdmae.models import linear, transformer
+from cdmae.models import transformer
+from cdmae.models.linear import Layer, Layers
 from cdmae.models.packed import Packed
 from cdmae.models.ragged import BARE, FRAME, Ragged, content
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from cdmae.models.checkpoint import Model
 
 NETWORK = "retriever"
-LAYER = "weigh"  # the network's attribute
-LEFT_OUT = (f"{LAYER}.",)  # weights of the network that `networks.write` leaves out
-FOLDER = "1_Weights"  # the layer's folder below a model's
+LAYERS = {"weigh": Layer("1_Weights", 1)}
+KEYS = {"head": ("sparse",), "pieces": ("own",), "target": ("ranking", "recall")}
+
+
+def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the head's keys in ``cdmae.json``."""
+    return KEYS
+
+
+def layers(described: Mapping[str, Any]) -> Layers:
+    """Return the layer that scores a position."""
+    return LAYERS
+
+
+def write(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:
+    """Write nothing: no other library reads the layer."""
 
 
 def flagged(read: Ragged, begins: np.ndarray) -> Ragged:
@@ -55,7 +70,7 @@ def scores(
     if packed.scored is not None:
         rows = packed.scored.index[: len(packed.scored.layout.cells)]
     states = transformer.hidden_states(network, packed, generator=generator)
-    found = getattr(network, LAYER)(states[rows])[:, 0]
+    found = network.weigh(states[rows])[:, 0]
     # bf16 is for products, not for losses.
     return found.to(torch.promote_types(found.dtype, torch.float32)), rows
 
@@ -92,22 +107,3 @@ def counts(read: Ragged, words: int) -> sparse.csr_array:
     found = sparse.csr_array((ones, kept.values, kept.starts), shape=(len(kept), words))
     found.sum_duplicates()
     return found
-
-
-# --- the layer ------------------------------------------------------------------------------------
-
-
-def start(network: PreTrainedModel, seed: int) -> None:
-    """Add a layer with new weights."""
-    draws = torch.Generator().manual_seed(seed)
-    setattr(network, LAYER, linear.new(network.config, 1, draws))
-
-
-def write(folder: Path, network: nn.Module) -> None:
-    """Write the layer into a folder below a model's; no other library reads it."""
-    linear.write(folder / FOLDER, getattr(network, LAYER))
-
-
-def load(network: PreTrainedModel, folder: Path | str) -> None:
-    """Add the layer that is stored in a trained model's folder."""
-    setattr(network, LAYER, linear.read(Path(folder) / FOLDER, network.config.hidden_size))

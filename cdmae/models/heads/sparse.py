@@ -20,18 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Generator, Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from cdmae.files import write_json
-from cdmae.models import architectures, transformer
+from cdmae.models import architectures, metadata, transformer
 from cdmae.models.heads import own
 from cdmae.models.largest import counter, largest
+from cdmae.models.linear import Layers
 from cdmae.models.packed import WIDTH, Layout, Packed
+
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
 
 NETWORK = "encoder"
 # logits and word-pieces computed at a time: few for a CPU's cache, many for a GPU
@@ -197,30 +200,37 @@ class _Weights(torch.autograd.Function):
         return of_states, of_matrix, slopes.sum(0), None, None, None
 
 
-def write_modules(folder: Path, *, width: int, longest: int, prompts: Mapping[str, str]) -> None:
+# --- files ----------------------------------------------------------------------------------------
+
+
+def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the head's keys in ``cdmae.json``; `cdmae.models.heads.own` has others."""
+    return {"head": ("sparse",)}
+
+
+def layers(described: Mapping[str, Any]) -> Layers:
+    """Return the layers that the head adds: none, it is the network's LM head."""
+    return {}
+
+
+def write(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:
     """Write the files that sentence-transformers' `SparseEncoder` needs to load the folder.
 
     Versions 5 and 6 compute the same vectors from these files.
     """
-    parts = [("", "MLMTransformer"), ("1_SpladePooling", "SpladePooling")]
-    modules = [
-        {"idx": index, "name": str(index), "path": path, "type": f"{MODULES}.{name}"}
-        for index, (path, name) in enumerate(parts)
-    ]
     pooling = {
         "pooling_strategy": "max",
         "activation_function": "relu",
-        "word_embedding_dimension": width,
+        "word_embedding_dimension": width(model.network),
     }
-    described = {
+    modules = [
+        metadata.Module(f"{MODULES}.MLMTransformer"),
+        metadata.Module(f"{MODULES}.SpladePooling", "1_SpladePooling", pooling),
+    ]
+    options = {
         "model_type": "SparseEncoder",
         "similarity_fn_name": "dot",
         "prompts": {"query": "", "document": "", **prompts},
         "default_prompt_name": None,
     }
-    (folder / "1_SpladePooling").mkdir()
-    write_json(folder / "modules.json", modules)
-    write_json(folder / "1_SpladePooling" / "config.json", pooling)
-    lengths = {"max_seq_length": longest, "do_lower_case": False}
-    write_json(folder / "sentence_bert_config.json", lengths)
-    write_json(folder / "config_sentence_transformers.json", described)
+    metadata.write_layout(folder, modules, model.lengths["passage_length"], options)

@@ -9,6 +9,9 @@ training, a text's vector has the V weights, followed by the D numbers of the po
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Generator, Tensor, nn
 
@@ -18,6 +21,13 @@ from cdmae.models.heads.dense import Compared
 from cdmae.models.packed import Packed
 
 NETWORK = "encoder"
+layers = sparse.layers
+write = sparse.write  # the model card has the lines that load the dense head
+
+
+def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the head's keys in ``cdmae.json``."""
+    return {"head": ("unified",), **dense.KEYS, "dense_weight": float}
 
 
 def width(network: nn.Module) -> int:

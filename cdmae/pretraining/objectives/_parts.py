@@ -15,6 +15,7 @@ from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures, transformer
 from cdmae.pretraining.objectives._prediction import predict
+from cdmae.pretraining.reader import Reader
 from cdmae.training import setup
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 class Objective(nn.Module):
     """An objective: an encoder with its LM head, `model`, and the parts added to it.
 
-    name: as in the config. shown: the losses on the progress line. probed: whether it has a decoder
-    that restores tokens from `bottleneck` of the vector, which
-    `cdmae.pretraining.probes.bottleneck` measures. trains_vector: whether the loss depends on the
-    vector that retrievers begin with, so that it should distinguish passages better and better.
+    name: as in the config. reader: the class that reads and masks its texts. shown: the losses on
+    the progress line. probed: whether it has a decoder that restores tokens from `bottleneck` of
+    the vector, which `cdmae.pretraining.probes.bottleneck` measures. trains_vector: whether the
+    loss depends on the vector that retrievers begin with, so that it should distinguish passages
+    better and better.
     """
 
     name: str
+    reader: type[Reader] = Reader
     shown = ("encoder_loss", "decoder_loss")
     probed = False
     trains_vector = True

@@ -14,16 +14,13 @@ The loss reads the whole global batch (`cdmae.pretraining.objectives._contrast`)
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
-from cdmae import masking
-from cdmae.config.encoders import Pretraining
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import _contrast
+from cdmae.pretraining.objectives._contexts import Contexts
 from cdmae.pretraining.objectives._parts import added
 from cdmae.pretraining.objectives.condenser import Condenser
 from cdmae.training.ranks import Ranks
@@ -33,11 +30,7 @@ class CoCondenser(Condenser):
     """Encoder and head, and the contrast of the spans."""
 
     name = "cocondenser"
-
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the encoder's masks, for two spans per passage."""
-        return {"encoder": replace(masking.encoder_side(settings, unit), spans=2)}
+    reader = Contexts
 
     def prepare(
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks

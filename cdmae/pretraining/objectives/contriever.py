@@ -22,24 +22,100 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from cdmae import masking
+from cdmae.masking.noise import uniforms
 from cdmae.models import architectures, transformer
+from cdmae.pretraining.batches import Texts
 from cdmae.pretraining.objectives import _contrast
+from cdmae.pretraining.objectives._contexts import pairs
 from cdmae.pretraining.objectives._parts import Objective, spread, weights_of
+from cdmae.pretraining.reader import Reader
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from cdmae.config.encoders import Pretraining
-    from cdmae.pretraining.batches import Batch, View
+    from cdmae.pretraining.batches import Batch, Masked, View
     from cdmae.training.ranks import Ranks
+
+DELETE = 4  # the salt of the random stream
+
+
+class Crops(Reader):
+    """Reads two parts of each passage with a few tokens deleted, and masks nothing.
+
+    Without a queue, one side has both parts; with a queue, each part has a side of its own.
+    """
+
+    @property
+    def spans(self) -> int:
+        """Return the number of parts of a passage on a side."""
+        return self.settings.spans
+
+    def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
+        """Return the parts of each passage, or with a queue the whole passages."""
+        whole = super().texts(rows, epochs)
+        return whole if self.settings.queue else self.parts(whole)
+
+    def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
+        """Delete tokens; nothing is predicted."""
+        if self.settings.queue:
+            texts = self.parts(texts)[int(name == "passage") :: 2]
+        batch = self.batch_of(texts, self.sides[name])
+        kept = batch.real
+        if self.settings.cut == "cloze":
+            kept &= ~self.first_crops(texts, batch.ids.shape[1])
+        if self.settings.deletion:
+            keys = self.keys(name, texts.epochs)
+            draws = uniforms(keys, batch.rows, batch.ids.shape[1], salt=DELETE)
+            kept &= draws >= self.settings.deletion
+        return self.framed(texts, batch, batch.ids, np.zeros_like(batch.candidates), kept)
+
+    def parts(self, whole: Texts) -> Texts:
+        """Return two crops of each passage.
+
+        If the second part is the rest of the passage, its range is the whole passage, from which
+        `mask` removes the first crop.
+        """
+        offsets, sizes = self.crops(whole)
+        if self.settings.cut == "cloze":
+            offsets[:, 1] = 0
+            sizes[:, 1] = whole.lengths
+        begins = whole.begins[:, None] + offsets
+        return pairs(whole.rows, begins, sizes, whole.epochs, len(self.tokens))
+
+    def crops(self, whole: Texts) -> tuple[np.ndarray, np.ndarray]:
+        """Draw two independent crops of each passage: offsets and lengths, int64 [B, 2].
+
+        A crop's share of the passage is uniform, then its position; a crop has at least one
+        word-piece, if the passage has any.
+        """
+        draws = uniforms(self.keys("crop", whole.epochs), whole.rows, 4, salt=1).astype(np.float64)
+        least = self.settings.crop_least
+        lengths = whole.lengths[:, None]
+        shares = least + draws[:, :2] * (self.settings.crop_most - least)
+        sizes = np.minimum(lengths, np.maximum(1, np.floor(shares * lengths))).astype(np.int64)
+        offsets = np.floor(draws[:, 2:] * (lengths - sizes + 1)).astype(np.int64)
+        return offsets, sizes
+
+    def first_crops(self, texts: Texts, width: int) -> np.ndarray:
+        """Mark the first crops in the ranges of the second parts, whole passages: bool [B, n]."""
+        second = texts.rows >= len(self.tokens)
+        whole = Texts(
+            texts.rows - second * len(self.tokens), texts.begins, texts.lengths, texts.epochs
+        )
+        offsets, sizes = self.crops(whole)
+        positions = np.arange(width)
+        begin = offsets[:, :1]
+        inside = (positions >= begin) & (positions < begin + sizes[:, :1])
+        return inside & second[:, None]
 
 
 class Contriever(Objective):
@@ -50,6 +126,7 @@ class Contriever(Objective):
     """
 
     name = "contriever"
+    reader = Crops
     shown = ("encoder_loss",)
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
@@ -76,16 +153,9 @@ class Contriever(Objective):
 
     @staticmethod
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return two crops of each passage, in which nothing is predicted.
-
-        With a queue each crop has its own side, because the slower copy reads the second.
-        """
-        crops = (settings.crop_least, settings.crop_most)
-        rest = settings.cut == "cloze"
-        first = masking.Side("", 0.0, crops=crops, deleted=settings.deletion, rest=rest)
-        if settings.queue:
-            return {"encoder": first, "passage": replace(first, crop=1)}
-        return {"encoder": replace(first, spans=2)}
+        """Return one side, or with a queue two, because the slower copy reads the second part."""
+        names = ("encoder", "passage") if settings.queue else ("encoder",)
+        return dict.fromkeys(names, masking.PLAIN)
 
     def prepare(
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks

@@ -13,20 +13,25 @@ autoregressive decoder.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from cdmae import masking
-from cdmae.config.encoders import Pretraining
+from cdmae.pretraining.objectives._contexts import Contexts, exchanged
 from cdmae.pretraining.objectives.mae import Mae
+
+if TYPE_CHECKING:
+    from cdmae.pretraining.batches import Masked, Texts
+
+
+class Neighbours(Contexts):
+    """Gives the decoder the other one of two texts."""
+
+    def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
+        """Apply equation 1; the decoder's texts are exchanged."""
+        return super().mask(name, exchanged(texts) if name == "decoder" else texts, others)
 
 
 class CotMae(Mae):
     """Encoder and a decoder without a projection before it."""
 
     name = "cotmae"
-
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the masks of both spans for the encoder and for the other span's decoder."""
-        sides = masking.sides(settings, unit)
-        return sides | {"decoder": replace(sides["decoder"], next=True)}
+    reader = Neighbours

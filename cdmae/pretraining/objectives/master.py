@@ -24,26 +24,81 @@ again for the second. Here the encoder reads spans only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
+from cdmae.masking.noise import uniforms
 from cdmae.models import weights
-from cdmae.pretraining.batches import Batch
+from cdmae.pretraining import further
+from cdmae.pretraining.batches import Batch, Masked, Texts
+from cdmae.pretraining.objectives._contexts import Contexts, exchanged
 from cdmae.pretraining.objectives._parts import weights_of
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from cdmae.masking import Corpus, Side
+    from cdmae.pretraining.further import Asked
+
+
+class Tasks(Contexts):
+    """Reads two spans of each passage; each decoder has a text of its own."""
+
+    read_at_cls = ("encoder", "second")
+
+    def __init__(
+        self,
+        settings: Pretraining,
+        sides: dict[str, Side],
+        corpus: Corpus,
+        seed: int,
+        written: Sequence[Asked] = (),
+    ) -> None:
+        """Read the written texts, unless they are given, one entry per file."""
+        if settings.texts:
+            written = written or further.written(settings.texts, corpus)
+        self.written = written
+        super().__init__(
+            settings, sides, corpus, seed, store=written[0].tokens if written else None
+        )
+
+    def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
+        """Apply equation 1 to a decoder's own texts; its `complement` restores all others."""
+        if name == "neighbour":
+            texts = exchanged(texts)
+        if name.startswith("text"):
+            texts = self.of_files(name, texts)
+        if name != "complement":
+            return super().mask(name, texts, others)
+        side = self.sides[name]
+        batch = self.batch_of(texts, side)
+        chosen = batch.candidates & ~others["second"].grid()
+        keys = self.keys(name, texts.epochs)
+        ids = masking.corrupt(batch, chosen, side, self.vocabulary, keys)
+        return self.framed(texts, batch, ids, chosen)
+
+    def of_files(self, name: str, texts: Texts) -> Texts:
+        """Return a written text of each text's passage, drawn per epoch, with the text's number."""
+        source = self.written[int(name.removeprefix("text"))]
+        rows = texts.rows % len(self.tokens)
+        draws = uniforms(self.keys(f"{name} text", texts.epochs), rows, 1, salt=1)[:, 0]
+        found = source.drawn(rows, draws)
+        lengths = np.minimum(self.lengths[found], self.length)
+        return Texts(texts.rows, self.store.starts[found], lengths, texts.epochs)
+
 
 class Master(Mae):
     """Encoder, and a decoder for each task."""
 
     name = "master"
+    reader = Tasks
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Draw the weights of all decoders with `seed`."""
@@ -77,13 +132,12 @@ class Master(Mae):
         """
         sides = masking.sides(settings, unit)
         decoder = sides["decoder"]
-        sides["neighbour"] = replace(decoder, next=True)
+        sides["neighbour"] = decoder
         if settings.has_complement:
-            encoder = sides["encoder"]
-            sides["second"] = replace(encoder, ratio=settings.complement_ratio)
-            sides["complement"] = replace(encoder, complement="second")
+            sides["second"] = replace(sides["encoder"], ratio=settings.complement_ratio)
+            sides["complement"] = sides["encoder"]
         for number in range(len(settings.texts)):
-            sides[f"text{number}"] = replace(decoder, written=number + 1)
+            sides[f"text{number}"] = decoder
         return sides
 
     def forward(

@@ -26,22 +26,42 @@ from torch import Generator, Tensor
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.errors import InputError
+from cdmae.masking.noise import uniforms
 from cdmae.models import architectures, networks, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
-from cdmae.pretraining.batches import Batch, View
+from cdmae.pretraining.batches import Batch, Masked, Texts, View, spread
 from cdmae.pretraining.objectives._parts import Objective, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
+from cdmae.pretraining.reader import Reader
 from cdmae.tokens import tokenise
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM, PretrainedConfig, PreTrainedModel
 
 
+SAMPLE = 3  # the salt of the numbers for sampling
+
+
+class Sampled(Reader):
+    """Gives every token of the masked sides a number for sampling its replacement."""
+
+    def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
+        """Apply equation 1, and draw the numbers in [0, 1)."""
+        masked = super().mask(name, texts, others)
+        if name == "passage":
+            return masked
+        batch = self.batch_of(texts, self.sides[name])
+        keys = self.keys(name, texts.epochs)
+        numbers = uniforms(keys, batch.rows, batch.ids.shape[1], salt=SAMPLE)
+        return replace(masked, draws=spread(numbers[batch.real], masked.inputs.starts))
+
+
 class SimLm(Objective):
     """Generator, encoder and decoder."""
 
     name = "simlm"
+    reader = Sampled
 
     def __init__(
         self,
@@ -68,11 +88,8 @@ class SimLm(Objective):
     def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Return the masked inputs of the encoder and of the decoder, and the original text."""
         sides = masking.sides(settings, unit)
-        return {
-            "encoder": replace(sides["encoder"], sampled=True),
-            "decoder": replace(sides["decoder"], sampled=True, beyond="encoder"),
-            "passage": masking.PLAIN,
-        }
+        decoder = replace(sides["decoder"], beyond="encoder")
+        return {"encoder": sides["encoder"], "decoder": decoder, "passage": masking.PLAIN}
 
     def forward(
         self, batch: Batch, generator: Generator | None = None

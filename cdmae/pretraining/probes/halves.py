@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from cdmae.models import packed, sequences, transformer
 from cdmae.models.ragged import Ragged
+from cdmae.pretraining.reader import word_begins
 
 if TYPE_CHECKING:
     from cdmae.pretraining.reader import Reader
@@ -57,13 +58,8 @@ def halves(reader: Reader) -> Ragged:
     rows = long[np.unique(evenly)]
     whole = Ragged(reader.tokens.ids, reader.tokens.starts).take(rows, reader.length)
     begins = whole.starts[:-1]
-    cuts = begins + whole.lengths // 2
-    starts_word = reader.vocabulary.word_starts[whole.values]
-    while True:
-        inside = (cuts > begins) & ~starts_word[cuts]
-        if not inside.any():
-            break
-        cuts = cuts - inside
+    middles = begins + whole.lengths // 2
+    cuts = word_begins(middles, begins, whole.values, reader.vocabulary.word_starts)
     bounds = np.append(np.stack([begins, cuts], axis=1).ravel(), whole.starts[-1])
     return sequences.frame(Ragged(whole.values, bounds), reader.vocabulary)
 

@@ -1,0 +1,221 @@
+"""What all fine-tunings share: their files, data, schedule and result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import nn
+
+from cdmae.config.recipe import Stage
+from cdmae.errors import InputError
+from cdmae.fields import asdict
+from cdmae.finetuning import groups, topics
+from cdmae.finetuning.groups import Drawing, Examples
+from cdmae.finetuning.labels import Labels
+from cdmae.log import say
+from cdmae.models import checkpoint, networks, sequences
+from cdmae.tokens.corpus import Tokens, read_tokens
+from cdmae.training import setup
+from cdmae.training.loop import Schedule, Task
+from cdmae.training.ranks import Ranks
+from cdmae.training.sharing import ALONE, Shared
+
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The files that a fine-tuning reads.
+
+    encoder: a pre-trained encoder with its tokenizer. negatives: a run over the training queries.
+    after: a trained model, whose weights replace the encoder's. teacher: a reranker's run over the
+    same candidates, to learn from. ranking: the run of a teacher that scores only the passages that
+    it ranks, in place of `teacher`. in_batch_teacher: a trained retriever whose scores of whole
+    batches are learnt, too. joint_teacher: a reranker that is trained together with the retriever.
+    """
+
+    encoder: Path
+    collection: Path
+    tokens: Path
+    negatives: Path
+    after: Path | None = None
+    teacher: Path | None = None
+    ranking: Path | None = None
+    in_batch_teacher: Path | None = None
+    joint_teacher: Path | None = None
+
+    @property
+    def scores(self) -> Path | None:
+        """Return the run with a teacher's scores of the groups, if there is one."""
+        return self.teacher or self.ranking
+
+    def model(self, stage: Stage, seed: int) -> Model:
+        """Return the model from which the training begins; its head's weights may be new."""
+        if self.after:
+            return checkpoint.load(self.after, stage.kind, **stage.model())
+        return checkpoint.start_model(
+            self.encoder, stage.kind, seed=setup.seed_of(seed, "head"), **stage.model()
+        )
+
+
+@dataclass(frozen=True)
+class Data:
+    """A stage's training data: examples, and the tokens of the split's queries and of all passages.
+
+    counts: the numbers of dropped queries and of removed negatives, by reason; only the first
+    process knows them. shared: through which the processes share further arrays.
+    """
+
+    examples: Examples
+    counts: dict[str, int]
+    queries: Tokens
+    passages: Tokens
+    shared: Shared = ALONE
+
+    @classmethod
+    def read(
+        cls,
+        inputs: Inputs,
+        stage: Stage,
+        model: Model,
+        *,
+        seed: int,
+        threads: int = 1,
+        shared: Shared = ALONE,
+    ) -> Data:
+        """Read a stage's training data, once for all processes.
+
+        Raises `InputError` if the files do not match each other.
+        """
+        passages = read_tokens(inputs.tokens, shared=shared.group.size > 1)
+        checkpoint.check_tokens(model, passages.word_starts, str(inputs.tokens))
+        drawing = Drawing.of(stage.drawn() | {"seed": seed})
+        labels = None
+        if stage.labels:
+            labels = Labels(inputs.scores, stage.labels, stage.teacher_temperature)
+        counts: dict[str, int] = {}
+
+        def make() -> dict[str, np.ndarray]:
+            found, left_out = groups.read(
+                inputs.collection, inputs.negatives, drawing, inputs.ranking, labels
+            )
+            counts.update(left_out)
+            return found.arrays()
+
+        examples = Examples.of_arrays(shared.arrays("examples", make), drawing)
+        queries = sequences.queries_of(inputs.collection, stage.split, inputs.encoder, threads)
+        if stage.topics:
+            name = str(inputs.collection)
+            found = topics.of_queries(model, queries, examples.queries, stage, seed, name)
+            examples = replace(examples, topics=found)
+        return cls(examples, counts, queries, passages, shared)
+
+
+@dataclass(frozen=True)
+class FineTuning(Task):
+    """The training `name` of a model in one stage.
+
+    stage: the settings, including settings that depend on the data. notes: warnings that are known
+    before the training begins.
+    """
+
+    name: str
+    model: Model
+    data: Data
+    stage: Stage
+    seed: int
+    group: Ranks = Ranks()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def network(self) -> nn.Module:
+        """Return the weights to train."""
+        return self.model.network
+
+    @property
+    def settings(self) -> Stage:
+        """Return the stage."""
+        return self.stage
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """Return the schedule, and log a message if the warm-up is shortened."""
+        return stage_schedule(self.stage, len(self.data.examples), self.name)
+
+    def draw(self, rows: np.ndarray, epoch: int) -> Any:
+        """Return the batch of the given examples (rows [B]) in an epoch."""
+        raise NotImplementedError
+
+    def batches(self, begin: int) -> Iterator[Any]:
+        """Draw the batches from the step `begin` on."""
+        steps = self.data.examples.batches(self.stage.queries, self.schedule.last, begin)
+        for _, epoch, rows in steps:
+            yield self.draw(rows, epoch)
+
+    def write(self, folder: Path, encoder: Path, seconds: float, notes: list[str]) -> None:
+        """Write the trained model, with its origin, into an existing folder.
+
+        encoder: the folder of the tokenizer. seconds, notes: of the training.
+        """
+        checkpoint.save(folder, self.model, encoder, self.about(encoder, seconds, notes))
+
+    def about(self, encoder: Path, seconds: float, notes: list[str]) -> dict[str, Any]:
+        """Return the contents of ``about.json``."""
+        about = {
+            "settings": asdict(self.stage),
+            "parameters": parameters(self.model),
+            "name": self.name,
+            "seed": self.seed,
+            "queries": len(self.data.examples),
+            "counts": self.data.counts,
+            "steps": self.schedule.last,
+            "seconds": round(seconds, 1),
+            "notes": [*self.notes, *notes],
+        }
+        commits = networks.commits(checkpoint=encoder)
+        return about | ({"commits": commits} if commits else {})
+
+
+def parameters(model: Model) -> int:
+    """Return the number of a model's weights."""
+    return sum(weight.numel() for weight in model.network.parameters())
+
+
+def stage_schedule(stage: Stage, examples: int, name: str) -> Schedule:
+    """Return a training's schedule, and log a message if the warm-up is shortened.
+
+    The curve gets about 100 rows. An epoch has one step per complete batch. A `warmup_steps` below
+    1 is a share of the steps, rounded up, as in transformers. A number of steps that would be more
+    than half of the training is reduced to a tenth. In the paper, 1,000 steps are 1/24 of the
+    training; on a small collection they would be the whole training.
+    """
+    steps = steps_of(stage, examples, name)
+    if stage.warmup_steps < 1:
+        warmup = math.ceil(stage.warmup_steps * steps)
+    else:
+        warmup = int(stage.warmup_steps)
+        if warmup > steps / 2 and steps > 1:
+            warmup = steps // 10
+            say(
+                f"{name} has only {steps:,} steps: the warm-up is reduced to {warmup:,} steps from "
+                f"{stage.warmup_steps:,.0f}"
+            )
+    interval = max(1, min(100, steps // 100))
+    return Schedule(steps, min(warmup, steps - 1), last=steps, interval=interval)
+
+
+def steps_of(stage: Stage, examples: int, name: str) -> int:
+    """Return a training's number of steps; raise `InputError` if the batch exceeds the examples."""
+    per_epoch = examples // stage.queries
+    if not per_epoch:
+        raise InputError(
+            f"queries is {stage.queries}; allowed: up to {examples}, the training queries of {name}"
+        )
+    return max(1, round(stage.epochs * per_epoch))
