@@ -180,7 +180,7 @@ class Terminal:
         """Delete what is not needed any more; print the paths of the results, and the answers."""
         delete_kept(self.results)
         page = Path(self.results, "report/index.html")
-        targets = sorted(self.workflow.dag_settings.targets)
+        targets = sorted(set(self.workflow.dag_settings.targets) - {"all", "default", "report"})
         if not targets and page.exists():
             _print_last(f"report: {page}")
             targets = answers(page)
