@@ -250,7 +250,7 @@ def _kind(model: str, name: str, where_from: dict[str, Any], head: str) -> str:
             raise InputError(f"head is {head}; allowed: {published}, which its files describe")
         return published
     if architectures[0].endswith("ForSequenceClassification"):
-        raise InputError("it scores pairs of texts; allowed: a model of vectors")
+        raise InputError("it is a cross-encoder, which scores pairs; expected a model of vectors")
     if head == "auto" and architectures[0].endswith("ForMaskedLM"):
         raise InputError(
             "a language model without modules.json does not say how it makes vectors; allowed: "
