@@ -127,6 +127,8 @@ def read_run(
 def read_lines(path: Path | str) -> pd.DataFrame:
     """Read and check the lines of a run: a frame (query_id, passage_id, rank, score)."""
     lines = _columns(path, COLUMNS)
+    if lines.empty:
+        raise InputError(f"{path} is empty; expected lines of {' '.join(COLUMNS)}")
     for column in ("rank", "score"):
         limits = (-LARGEST, LARGEST, "a number of float32")
         lines[column] = _numbers(path, lines[column], column, *limits)

@@ -199,7 +199,7 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
     taught = Teacher.read(tmp_path / "t.parquet")
-    examples, _ = groups.read(**files_, drawing=Drawing(**settings))
+    examples, _ = groups.read_examples(**files_, drawing=Drawing(**settings))
     assert len(run) == QUERIES
     taught.check(examples, 3)
     queries = sequences.queries(tiny.queries, reranker, 1)

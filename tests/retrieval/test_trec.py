@@ -124,6 +124,12 @@ def test_grades_beyond_those_of_collections_are_refused(tmp_path, grade):
         trec.read_qrels(tmp_path / "qrels")
 
 
+def test_an_empty_run_is_refused(tmp_path):
+    (tmp_path / "run").touch()
+    with pytest.raises(InputError, match="run is empty"):
+        trec.read_run(tmp_path / "run", ["q"], ["p"], 10)
+
+
 def test_a_compressed_run_is_read_and_a_damaged_one_refused(tmp_path):
     with gzip.open(tmp_path / "run.gz", "wt") as file:
         file.write(LINES)

@@ -27,7 +27,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from cdmae.arrays import map_array, read_array, write_array
+from cdmae.arrays import read_array, write_array
 from cdmae.files import complete
 from cdmae.log import say
 from cdmae.models.checkpoint import Model
@@ -80,7 +80,7 @@ def read(path: Path) -> np.ndarray:
 
 def shape(path: Path) -> tuple[int, int]:
     """Return the shape of a shard without reading its vectors."""
-    passages, width = map_array(path).shape
+    passages, width = read_array(path).shape
     return passages, width
 
 

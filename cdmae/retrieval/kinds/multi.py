@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.arrays import map_array, read_array, write_array
+from cdmae.arrays import read_array, write_array
 from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.files import complete
@@ -140,8 +140,8 @@ def read(path: Path) -> MultiVectors:
 
 def shape(path: Path) -> tuple[int, int]:
     """Return the passages and dimensions of a stored shard without reading its vectors."""
-    tokens = map_array(path.with_name(TOKENS + path.name))
-    return int(tokens[-1, 0]) + 1 if len(tokens) else 0, map_array(path).shape[1]
+    tokens = read_array(path.with_name(TOKENS + path.name))
+    return int(tokens[-1, 0]) + 1 if len(tokens) else 0, read_array(path).shape[1]
 
 
 # --- search ---------------------------------------------------------------------------------------
