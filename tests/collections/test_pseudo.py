@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cdmae.collections import Counts
-from cdmae.collections.sources import expanded, pseudo, pydocs
+from cdmae.collections.sources import expanded, pseudo
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
@@ -87,13 +87,6 @@ def test_splits_files_and_counts_are_known_before_reading(settings, tmp_path, ch
     write_collection(tmp_path / "out", entry.load())
     names = [name for split in counts for name in read_queries(tmp_path / "out", split)["query_id"]]
     assert len(names) == len(set(names)) == sum(counts.values())
-
-
-def test_a_check_does_not_harvest_docstrings(monkeypatch):
-    monkeypatch.delattr(pydocs.Settings, "load")
-    assert pseudo.Settings(of={"source": "pydocs", "size": "smoke"}).check() == Counts(
-        splits={"train": (None, 1)}
-    )
 
 
 @pytest.mark.parametrize(

@@ -367,6 +367,19 @@ def test_real_questions_measure_and_many_also_train(new, tmp_path, number):
         new(beir(tmp_path / "b"), "--questions", table, "--source", "beir", "--force")
 
 
+def test_a_table_of_texts_without_queries_is_documents(new, tmp_path):
+    """As pyserini's: ids and contents, in any folder."""
+    rng = random.Random(6)
+    rows = [{"id": f"d{row}", "contents": passage(rng).capitalize()} for row in range(60)]
+    (tmp_path / "docs").mkdir()
+    table = tmp_path / "docs/docs.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for given in (table, tmp_path / "docs"):
+        config, said = new(given, "--force")
+        assert config.collections["mine"].settings.path == str(table)
+        assert "text: 60 passages" in said
+
+
 def test_a_name_is_not_doubled(new, tmp_path):
     path = pairs(tmp_path / "faq.csv")
     for to, name in (("faq.yaml", "faq"), ("faq-sparse.yaml", "faq-sparse"), ("b.yaml", "faq-b")):
