@@ -127,6 +127,7 @@ def test_dev_must_leave_queries_to_train_on(settings, tmp_path):
     ("text", "query"),
     [
         ("    pip install it now\n\nThen it is there. It runs as a service.", "Then it is there."),
+        ("Install it like this:\n\n    pip install it\n\nThen it is there. It runs now.", "Then it is there."),
         ("See [the guide](a/b#c) for it. Then it runs as a service here.", ""),
         ("word " * 31 + "end. Then it runs as a service here.", ""),
         ("self.x = f(a)[0] == {1: b}; y |= z. Then it runs as a service.", ""),

@@ -54,7 +54,7 @@ WHOLE = {  # size -> passages, then queries of train, dev and test
 }
 PARTS = {  # held-out part -> passages, queries
     "scikit-learn": (1_646, 1_556), "networkx": (1_179, 1_162), "sympy": (3_179, 3_177),
-    "sqlalchemy": (1_540, 1_479),
+    "sqlalchemy": (1_701, 1_678),
 }  # fmt: skip
 
 
