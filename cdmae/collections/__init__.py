@@ -98,10 +98,6 @@ class Source:
         """
         return None
 
-    def downloads(self) -> dict[Path, float]:
-        """Estimate the bytes that `load` will download, for each file that does not exist yet."""
-        return {}
-
     def check(self) -> Counts:
         """Read the whole source and count what it holds.
 
@@ -163,10 +159,6 @@ class Derived(Source):
     def threads(self) -> int:
         """Return the number of threads that reading the other collections can use."""
         return max(base.threads() for base in self.bases)
-
-    def downloads(self) -> dict[Path, float]:
-        """Estimate the downloads of the other collections."""
-        return dict(ChainMap(*(base.downloads() for base in self.bases)))
 
 
 def check_rows(rows: int, what: str) -> None:
