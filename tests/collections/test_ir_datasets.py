@@ -6,7 +6,6 @@ import importlib
 import io
 import json
 import pkgutil
-import shutil
 import sys
 import tarfile
 import zipfile
@@ -329,17 +328,6 @@ def test_the_catalogue_has_nano_beir_as_its_config_names_it():
     assert addresses == {f"{root}/{folder}/resolve/main/{rest}" for folder, rest in places}
 
 
-def test_every_published_file_has_its_own_path():
-    for family in catalogue.read_json("downloads.json"):
-        places = [file.path for file in catalogue.files(family).values()]
-        assert len(set(places)) == len(places)
-        assert all(not place.startswith("/") and ".." not in place for place in places)
-    assert {file.path for file in catalogue.files("beir").values()} >= {
-        "nq.zip",
-        "cqadupstack.zip",
-    }
-
-
 def test_files_that_cannot_be_fetched_are_named_with_their_paths(home, tmp_path):
     with pytest.raises(InputError) as error:
         loaded(None, **MSMARCO)
@@ -351,13 +339,6 @@ def test_files_that_cannot_be_fetched_are_named_with_their_paths(home, tmp_path)
     assert message.count("put http") == 8  # seven files of MS MARCO and TREC, and the titles
     needed = [key for key in PUBLISHED if key[0] == "msmarco-passage" and "docpairs" not in key[1]]
     assert all(hashlib.md5(PUBLISHED[key]).hexdigest() in message for key in needed)
-
-
-def test_files_at_the_paths_of_the_message_are_found(home):
-    with pytest.raises(InputError) as error:
-        loaded(None, dataset="beir/nq")
-    shutil.copy(home / "nq.zip", str(error.value).rpartition(" at ")[2])
-    assert len(loaded(None, dataset="beir/nq").passages.read_all()) == 2
 
 
 def test_a_file_with_another_checksum_is_refused(home, tmp_path):

@@ -114,28 +114,6 @@ def test_judged_queries_choose_where_nothing_is_labelled_for_training(
     assert (found.deciding, found.reported) == (deciding, ("mine", "test"))
 
 
-def test_every_config_has_results_of_its_own(new, tmp_path):
-    (tmp_path / "v1.2").mkdir()
-    (tmp_path / "v1.3").mkdir()
-    found = []
-    for folder, name in (
-        ("v1.2", "my.yaml"),
-        ("v1.2", "my-sparse.yaml"),
-        ("v1.2", "my.sparse.2.yaml"),
-        ("v1.3", "other.yaml"),
-        ("v1.3", "my-sparse.yaml"),
-    ):
-        pairs(tmp_path / folder / "train.csv")
-        commands.command(["new", folder, "--to", name, "--force"])
-        values = yaml.safe_load((tmp_path / name).read_text())
-        assert values["report"]["title"] == values["results"].removeprefix("results/")
-        found.append(values["results"])
-    assert len({*found}) == len(found)
-    config, said = new("v1.3/", "--force")
-    assert config.results not in found
-    assert f"results  {config.results}\n" in said
-
-
 def test_results_of_another_config_are_kept(new, tmp_path, monkeypatch):
     checkout = tmp_path / "checkout"
     (checkout / "results/q").mkdir(parents=True)
@@ -367,6 +345,19 @@ def test_real_questions_measure_and_many_also_train(new, tmp_path, number):
         new(beir(tmp_path / "b"), "--questions", table, "--source", "beir", "--force")
 
 
+def test_a_table_of_texts_without_queries_is_documents(new, tmp_path):
+    """As pyserini's: ids and contents, in any folder."""
+    rng = random.Random(6)
+    rows = [{"id": f"d{row}", "contents": passage(rng).capitalize()} for row in range(60)]
+    (tmp_path / "docs").mkdir()
+    table = tmp_path / "docs/docs.jsonl"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for given in (table, tmp_path / "docs"):
+        config, said = new(given, "--force")
+        assert config.collections["mine"].settings.path == str(table)
+        assert "text: 60 passages" in said
+
+
 def test_a_name_is_not_doubled(new, tmp_path):
     path = pairs(tmp_path / "faq.csv")
     for to, name in (("faq.yaml", "faq"), ("faq-sparse.yaml", "faq-sparse"), ("b.yaml", "faq-b")):
@@ -386,13 +377,6 @@ def test_passages_next_to_a_table_per_split(new, tmp_path):
     (folder / "dev.csv").unlink()
     with pytest.raises(InputError, match=r"train\.csv holds no pairs"):
         new(folder, "--force")
-
-
-def test_tables_of_which_none_is_for_training(new, tmp_path):
-    for name in ("one.csv", "two.csv"):
-        pairs(tmp_path / name)
-    with pytest.raises(InputError, match=r"one\.csv, two\.csv, and no train\.csv"):
-        new(tmp_path)
 
 
 def test_a_folder_that_could_be_several(new, tmp_path):

@@ -283,8 +283,12 @@ def _first_sentences(text: str) -> Iterator[str]:
 
 
 def is_query(text: str) -> bool:
-    """Return whether a text has as many words as a query and does not look like code or a link."""
-    return LEAST_QUERY <= len(text.split()) <= MOST_QUERY and is_prose(text)
+    """Return whether a text has as many words as a query and does not look like code or a link.
+
+    A sentence that ends with a colon only announces what follows.
+    """
+    is_sentence = LEAST_QUERY <= len(text.split()) <= MOST_QUERY and not text.endswith(":")
+    return is_sentence and is_prose(text)
 
 
 def is_prose(text: str) -> bool:
