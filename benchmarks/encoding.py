@@ -4,8 +4,8 @@
     python -m benchmarks.encoding --size base --passages 256        12 x 768, minutes on a CPU
 
 The lengths are those of MS MARCO (see `benchmarks.finetuning`). The peer reads batches of 32 that
-are sorted by length, with SDPA, as sentence-transformers does. Fails unless all forms have the
-same vectors.
+are sorted by length, with SDPA, as sentence-transformers does. Networks are made before the time is
+taken. Fails unless all forms have the same vectors.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="tiny")
     given = parser.parse_args()
     size = SIZES[given.size]
-    title = f"{given.size}: {size[:2]}, {given.passages:,} passages of up to {size[4]} word-pieces"
-    forms.compare(start, FORMS, given, title)
+    work = f"{given.size}: {size[:2]}, {given.passages:,} passages of up to {size[4]} word-pieces"
+    forms.compare(start, FORMS, given, f"encoding, {given.size}", work=work)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """Compare a fine-tuning step of a retriever with the simplest good form and sentence-transformers.
 
-    python -m benchmarks.finetuning        64 x 32 passages, an encoder of 2 x 128: two minutes
+    python -m benchmarks.finetuning                     64 x 32 passages, an encoder of 2 x 128
+    python -m benchmarks.finetuning --head sparse       32 x 4 passages of 64
+    python -m benchmarks.finetuning --head multi        the same, queries filled up as in ColBERT
     python -m benchmarks.finetuning --queries 16 --group 8       seconds
-    python -m benchmarks.finetuning --size default --queries 128 --group 2 --chunk 512
-        the default config's training
     python -m benchmarks.finetuning --size base --queries 8 --group 8    12 x 768, on a GPU's scale
 
-The simplest good form is gradient caching over transformers' modules with SDPA, in padded chunks of
-similar lengths. There is no dropout. Lengths follow MS MARCO: passages have 76 word-pieces on
-average and at most 144, queries have 9. Fails unless all forms have the same loss.
+The simplest good form of a dense step is gradient caching over transformers' modules with SDPA, in
+padded chunks of similar lengths; of the other heads, one padded batch. There is no dropout. Lengths
+follow MS MARCO: passages have 76 word-pieces on average and at most 144, queries have 9. Fails
+unless all forms have the same loss.
 """
 
 from __future__ import annotations
@@ -20,16 +21,21 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertForSequenceClassification, BertModel
+from torch.nn import functional
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
 from benchmarks import forms
-from benchmarks.naive import tensor
-from cdmae.config.heads import Dense
+from benchmarks.forms import ONE_CHUNK, chunk_of
+from cdmae.config.heads import Dense, Multi, Sparse
 from cdmae.finetuning import losses, retriever
 from cdmae.finetuning.objectives import Objective
-from cdmae.models.ragged import Ragged
+from cdmae.finetuning.regulariser import Sparsity
+from cdmae.models import linear
+from cdmae.models.heads import multi
+from cdmae.models.ragged import Ragged, joined
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
+from tests.naive import tensor
 
 SIZES = {  # layers, width, vocabulary, longest query and passage
     "default": (2, 128, 4096, 32, 64),
@@ -37,26 +43,49 @@ SIZES = {  # layers, width, vocabulary, longest query and passage
     "small": (4, 256, 4096, 32, 64),
     "base": (12, 768, 30522, 32, 144),
 }
+OURS = "ours: packed, sorted chunks, gradient caching"
 FORMS = {
-    "sorted": "transformers, sorted chunks, gradient caching",
-    "sorted_bf16": "transformers, sorted chunks, gradient caching",
-    "sentence_transformers": "CachedMultipleNegativesRankingLoss",
-    "sentence_transformers_bf16": "CachedMultipleNegativesRankingLoss",
-    "ours": "ours",
-    "ours_bf16": "ours",
+    "dense": {
+        "sorted": "transformers, sorted chunks, gradient caching",
+        "sorted_bf16": "transformers, sorted chunks, gradient caching",
+        "library": "CachedMultipleNegativesRankingLoss",
+        "library_bf16": "CachedMultipleNegativesRankingLoss",
+        "ours": OURS,
+        "ours_bf16": OURS,
+    },
+    "sparse": {
+        "padded": "padded, all logits kept",
+        "library": "SpladeLoss",
+        "library_cached": "CachedSpladeLoss",
+        "ours": OURS,
+        f"ours{ONE_CHUNK}": "ours: packed, one chunk",
+    },
+    "multi": {
+        "padded": "padded, all products kept",
+        "library": "MultiVectorMultipleNegativesRankingLoss",
+        "library_cached": "CachedMultiVectorMultipleNegativesRankingLoss",
+        "ours": OURS,
+        f"ours{ONE_CHUNK}": "ours: packed, one chunk",
+    },
 }
+DEFAULTS = {"dense": ("tiny", 64, 32), "sparse": ("default", 32, 4), "multi": ("default", 32, 4)}
+FLOPS = 5e-3  # weight of both regularisers of a sparse head
+DIMENSIONS = 128  # of multi-vectors
+MASK = 4  # the word-piece that fills the queries of multi-vectors
+
+
+# --- texts and networks ---------------------------------------------------------------------------
 
 
 def lengths(count: int, mean: float, longest: int, generator: np.random.Generator) -> np.ndarray:
     """Draw lengths from a long-tailed distribution, truncated at `longest`."""
-    return np.clip(np.exp(generator.normal(np.log(mean * 0.93), 0.38, count)), 5, longest).astype(
-        np.int64
-    )
+    drawn = np.exp(generator.normal(np.log(mean * 0.93), 0.38, count))
+    return np.clip(drawn, 5, longest).astype(np.int64)
 
 
 def batch(size: str, queries: int, group: int) -> retriever.Batch:
     """Draw a step of random texts."""
-    layers, _, vocabulary, longest_query, longest = SIZES[size]
+    _, _, vocabulary, longest_query, longest = SIZES[size]
     generator = np.random.default_rng(1)
     scale = longest / 144
     every = np.concatenate(
@@ -70,22 +99,24 @@ def batch(size: str, queries: int, group: int) -> retriever.Batch:
     return retriever.Batch(Ragged(ids, starts), queries, None, None)
 
 
+def filled(size: str, queries: int, group: int) -> retriever.Batch:
+    """Draw a step of random texts, with queries filled up; all word-pieces have vectors."""
+    work = batch(size, queries, group)
+    length = SIZES[size][3]
+    asked = work.sequences.cut(slice(0, queries))
+    longer = [
+        np.append(asked.values[first:last], [MASK] * (length - (last - first)))
+        for first, last in zip(asked.starts, asked.starts[1:], strict=False)
+    ]
+    both = joined(Ragged.of(longer), work.sequences.cut(slice(queries, len(work.sequences))))
+    flags = np.zeros(len(both.values), np.uint8)
+    return retriever.Batch(Ragged(both.values, both.starts, flags=flags), queries, None, None)
+
+
 def pairs(size: str, count: int) -> Ragged:
     """Draw random pairs for a reranker, with the lengths of passages."""
     drawn = batch(size, 1, count).sequences.take(np.arange(1, count + 1))
     return Ragged(drawn.values, drawn.starts, np.zeros_like(drawn.values))
-
-
-def network(size: str) -> BertModel:
-    """Make an encoder with random weights, the same in every process, without dropout."""
-    with seeded():
-        return BertModel(config_of(size), add_pooling_layer=False)
-
-
-def cross_encoder(size: str) -> BertForSequenceClassification:
-    """Make a reranker with random weights, the same in every process, without dropout."""
-    with seeded():
-        return BertForSequenceClassification(config_of(size))
 
 
 @contextmanager
@@ -97,7 +128,7 @@ def seeded() -> Iterator[None]:
 
 
 def config_of(size: str) -> BertConfig:
-    """Return the configuration of a size."""
+    """Return the configuration of a size, without dropout."""
     layers, width, vocabulary, _, longest = SIZES[size]
     return BertConfig(
         vocab_size=vocabulary,
@@ -112,19 +143,31 @@ def config_of(size: str) -> BertConfig:
     )
 
 
+def network(size: str, head: str = "dense") -> nn.Module:
+    """Make a retriever with random weights, the same in every process."""
+    with seeded():
+        if head == "sparse":
+            return BertForMaskedLM(config_of(size))
+        made = BertModel(config_of(size), add_pooling_layer=False)
+    if head == "multi":
+        with seeded():
+            linear.start(made, multi.layers({"match": "any", "dimensions": DIMENSIONS}), seed=1)
+    return made
+
+
+def cross_encoder(size: str) -> BertForSequenceClassification:
+    """Make a reranker with random weights, the same in every process."""
+    with seeded():
+        return BertForSequenceClassification(config_of(size))
+
+
 def padded(read: Ragged, rows: np.ndarray) -> dict[str, Tensor]:
     """Write some sequences as a padded batch for transformers, on torch's default device."""
-    lengths = read.lengths[rows]
-    mask = np.arange(lengths.max()) < lengths[:, None]
+    every = read.lengths[rows]
+    mask = np.arange(every.max()) < every[:, None]
     ids = np.zeros(mask.shape, np.int64)
     ids[mask] = read.take(rows).values
     return {"input_ids": tensor(ids), "attention_mask": tensor(mask.astype(np.int64))}
-
-
-def loss_of(vectors: Tensor, queries: int) -> Tensor:
-    """Compute equation 10 for the vectors of all queries, followed by all passages."""
-    passages = vectors[queries:].view(queries, -1, vectors.shape[1])
-    return losses.contrastive(vectors[:queries], passages)
 
 
 def columns(work: retriever.Batch) -> list[dict[str, Tensor]]:
@@ -136,21 +179,37 @@ def columns(work: retriever.Batch) -> list[dict[str, Tensor]]:
     return [padded(read, rows) for rows in (np.arange(queries), *ranks)]
 
 
-class Vectors(nn.Module):
-    """An encoder with the interface that sentence-transformers calls."""
+# --- peers ----------------------------------------------------------------------------------------
 
-    def __init__(self, model: BertModel) -> None:
-        """Wrap a model that computes the vectors."""
+
+class Wrapped(nn.Module):
+    """A network with the interface that sentence-transformers calls, for each head."""
+
+    def __init__(self, model: nn.Module, head: str) -> None:
+        """Wrap a network; a sparse head has sentence-transformers' own pooling."""
         super().__init__()
         self.model = model
+        self.head = head
+        if head == "sparse":
+            from sentence_transformers.sparse_encoder.modules import SpladePooling
 
-    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Compute the vectors of a padded batch."""
-        return {"sentence_embedding": self.model(**features).last_hidden_state[:, 0]}
+            self.pooling = SpladePooling("max")
+
+    def forward(self, features: dict[str, Tensor], task: str | None = None) -> dict[str, Tensor]:
+        """Compute the vectors of a padded batch; queries and passages are treated alike."""
+        del task
+        inputs = {name: features[name] for name in ("input_ids", "attention_mask")}
+        if self.head == "sparse":
+            return self.pooling({**inputs, "token_embeddings": self.model(**inputs).logits})
+        states = self.model(**inputs).last_hidden_state
+        if self.head == "dense":
+            return {"sentence_embedding": states[:, 0]}
+        vectors = functional.normalize(self.model.projection(states), dim=-1)
+        return {"token_embeddings": vectors, "attention_mask": inputs["attention_mask"]}
 
 
-def sorted_step(model: BertModel, work: retriever.Batch, chunk: int) -> float:
-    """Run a step with gradient caching, in padded chunks that are sorted by length."""
+def sorted_step(model: BertModel, work: retriever.Batch, chunk: int) -> Tensor:
+    """Run a dense step with gradient caching, in padded chunks that are sorted by length."""
     read = work.sequences
     order = np.argsort(read.lengths, kind="stable")
     cuts = [order[first : first + chunk] for first in range(0, len(order), chunk)]
@@ -162,51 +221,105 @@ def sorted_step(model: BertModel, work: retriever.Batch, chunk: int) -> float:
         found = torch.cat([encode(rows).float() for rows in cuts])
     vectors = torch.empty_like(found)
     vectors[np.concatenate(cuts)] = found
-    loss = loss_of(vectors.requires_grad_(), work.queries)
+    vectors.requires_grad_()
+    passages = vectors[work.queries :].view(work.queries, -1, vectors.shape[1])
+    loss = losses.contrastive(vectors[: work.queries], passages)  # equation 10
     loss.backward()
     for rows in cuts:
         encode(rows).backward(vectors.grad[rows])
-    return loss.item()
+    return loss
 
 
-def cached_step(model: BertModel, work: retriever.Batch, chunk: int) -> float:
-    """Run a step of sentence-transformers' cached loss."""
-    from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
-    from sentence_transformers.util import dot_score
-
-    encoder = nn.Sequential(Vectors(model))
-    cached = CachedMultipleNegativesRankingLoss(encoder, 1.0, dot_score, mini_batch_size=chunk)
-    loss = cached(columns(work), torch.empty(0))
-    loss.backward()
-    return loss.item()
-
-
-def step(form: str, model: BertModel, work: retriever.Batch, given: argparse.Namespace) -> float:
-    """Run one forward and backward pass; return the loss."""
-    if form.startswith("ours"):
-        stage = Dense(
-            collection="c",
-            chunk=given.chunk,
-            passage_length=SIZES[given.size][4],
-            precision=forms.precision(form),
+def padded_step(model: nn.Module, work: retriever.Batch, head: str) -> Tensor:
+    """Run a step of the padded batch, with all its logits or products of vectors."""
+    read = work.sequences
+    count = work.queries
+    queries, passages = (
+        Wrapped(model, head)(padded(read, rows))
+        for rows in (np.arange(count), np.arange(count, len(read)))
+    )
+    if head == "sparse":
+        asked, found = (each["sentence_embedding"] for each in (queries, passages))
+        loss = losses.contrastive(asked, found.view(count, -1, found.shape[1]))
+        loss = loss + FLOPS * (losses.flops(asked) + losses.flops(found))
+    else:
+        products = torch.einsum(
+            "qid,pjd->qpij", queries["token_embeddings"], passages["token_embeddings"]
         )
-        objective = Objective(stage)
-        return retriever.learn(model, work, objective, Ranks(), seed=1, step=0)["loss"].item()
-    learn = sorted_step if form.startswith("sorted") else cached_step
+        absent = passages["attention_mask"][None, :, None] == 0
+        maxima = products.masked_fill(absent, -torch.inf).amax(-1)
+        loss = losses.in_batch_loss((maxima * queries["attention_mask"][:, None]).sum(-1))
+    loss.backward()
+    return loss
+
+
+def library_step(
+    model: nn.Module, work: retriever.Batch, chunk: int, head: str, *, cached: bool
+) -> Tensor:
+    """Run a step of sentence-transformers' loss, plain or with gradient caching."""
+    encoder = Wrapped(model, head).train()
+    how = {"mini_batch_size": chunk} if cached else {}
+    if head == "dense":
+        from sentence_transformers.sentence_transformer import losses as theirs
+        from sentence_transformers.util import dot_score
+
+        kind = theirs.CachedMultipleNegativesRankingLoss
+        loss = kind(nn.Sequential(encoder), 1.0, dot_score, **how)(columns(work), torch.empty(0))
+    elif head == "sparse":
+        from sentence_transformers.sparse_encoder import losses as theirs
+
+        kind = theirs.CachedSpladeLoss if cached else theirs.SpladeLoss
+        base = theirs.SparseMultipleNegativesRankingLoss(encoder)
+        parts = kind(encoder, base, FLOPS, FLOPS, **how)(columns(work), torch.empty(0))
+        loss = torch.stack(list(parts.values())).sum()
+    else:
+        from sentence_transformers.multi_vector_encoder import losses as theirs
+
+        kind = theirs.MultiVectorMultipleNegativesRankingLoss
+        kind = theirs.CachedMultiVectorMultipleNegativesRankingLoss if cached else kind
+        loss = kind(encoder, **how)(columns(work))
+    loss.backward()
+    return loss
+
+
+# --- the comparison -------------------------------------------------------------------------------
+
+
+def step(form: str, model: nn.Module, work: retriever.Batch, given: argparse.Namespace) -> float:
+    """Run one forward and backward pass; return the loss."""
+    head = given.head
+    if form.startswith("ours"):
+        common = {
+            "collection": "c",
+            "chunk": chunk_of(form, given.chunk, work.sequences),
+            "passage_length": SIZES[given.size][4],
+            "precision": forms.precision(form),
+        }
+        sparsity = None
+        if head == "dense":
+            stage = Dense(**common)
+        elif head == "multi":
+            stage = Multi(**common, dimensions=DIMENSIONS)
+        else:
+            weights = {"query_flops": FLOPS, "passage_flops": FLOPS, "flops_warmup": 0}
+            stage = Sparse(**common, **weights)
+            sparsity = Sparsity(stage, "ours", 1, model.config.vocab_size)
+        objective = Objective(stage, sparsity)
+        found = retriever.learn(model, work, objective, Ranks(), seed=1, step=0)
+        return found["loss"].item()
     with setup.autocast(forms.precision(form), torch.device("cpu")):
-        return learn(model, work, given.chunk)
+        if form.startswith("sorted"):
+            return sorted_step(model, work, given.chunk).item()
+        if form == "padded":
+            return padded_step(model, work, head).item()
+        cached = head == "dense" or form == "library_cached"
+        return library_step(model, work, given.chunk, head, cached=cached).item()
 
 
-def start(
-    form: str,
-    given: argparse.Namespace,
-    network: Callable[[str], nn.Module] = network,
-    batch: Callable[[str, int, int], retriever.Batch] = batch,
-    step: Callable[..., float] = step,
-) -> Callable[[], float]:
+def start(form: str, given: argparse.Namespace) -> Callable[[], float]:
     """Return a form's step, which returns its loss."""
-    model = network(given.size)
-    work = batch(given.size, given.queries, given.group)
+    model = network(given.size, given.head)
+    work = (filled if given.head == "multi" else batch)(given.size, given.queries, given.group)
 
     def once() -> float:
         model.zero_grad(set_to_none=False)
@@ -215,19 +328,24 @@ def start(
     return once
 
 
-def main(
-    start: forms.Start, titles: dict[str, str], description: str, size: str, **sizes: int
-) -> None:
-    """Read the command line, measure every form, and print the table."""
-    parser = forms.parser(description, chunk=64, **sizes)
-    parser.add_argument("--size", choices=SIZES, default=size)
+def main() -> None:
+    """Measure every form of a head's step, and print the table."""
+    parser = forms.parser(__doc__, chunk=64)
+    parser.add_argument("--head", choices=FORMS, default="dense")
+    parser.add_argument("--size", choices=SIZES)
+    parser.add_argument("--queries", type=int)
+    parser.add_argument("--group", type=int)
     given = parser.parse_args()
-    title = (
+    size, queries, group = DEFAULTS[given.head]
+    given.size = given.size or size
+    given.queries = given.queries or queries
+    given.group = given.group or group
+    work = (
         f"{given.size}: {SIZES[given.size][:3]}, {given.queries} queries x {given.group} passages, "
         f"chunks of {given.chunk}"
     )
-    forms.compare(start, titles, given, title)
+    forms.compare(start, FORMS[given.head], given, f"fine-tuning step, {given.head}", work=work)
 
 
 if __name__ == "__main__":
-    main(start, FORMS, __doc__, "tiny", queries=64, group=32)
+    main()

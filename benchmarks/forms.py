@@ -2,29 +2,41 @@
 
 No form inherits memory, caches or kernels of another. All have the same settings of heap and
 threads, and the same weights and texts. Ratios are medians over rounds in which all forms take
-their turn, so a machine that is busy slows all of them alike. Times are CPU times.
+their turn, so a machine that is busy slows all of them alike. Times are CPU times. A benchmark
+exits with 1 if the results of its forms differ.
+
+Every row is added to ``benchmarks/results.jsonl``, with machine, date, commit and command;
+`python -m benchmarks` prints the newest ones as a table.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import multiprocessing
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks.tables import table
-from cdmae.describe import describe
+from cdmae.circumstances import describe
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 
+RESULTS = Path(__file__).with_name("results.jsonl")
 BF16 = "_bf16"  # ends the names of forms that compute in bfloat16
 ONE_CHUNK = "_one_chunk"  # ends the names of forms that keep the graph of the whole batch
-TOLERANCE = {"float32": 1e-5, "bf16": 0.02}  # of the results, relative to those of the first form
+TOLERANCE = 1e-5  # of the results, relative to those of the first form
+TOLERANCE_BF16 = 0.02
+LARGE = 10**6  # numbers of a result from which only its hash is compared
 
 # Prepares a form's work, and returns a function that does it and returns its result.
 Start = Callable[[str, argparse.Namespace], Callable[[], np.ndarray]]
@@ -54,26 +66,63 @@ def parser(description: str, **sizes: int) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    made.add_argument("--output", type=Path, default=RESULTS, help="JSON lines to add rows to")
     for name, default in ({"threads": 1, "rounds": 5} | sizes).items():
         made.add_argument(f"--{name}", type=int, default=default)
     return made
 
 
-def compare(start: Start, forms: dict[str, str], given: argparse.Namespace, title: str) -> None:
-    """Measure the forms, named by their titles, and print a table.
+def comparable(result: np.ndarray) -> np.ndarray:
+    """Return a result as float64; of a large one, a hash: such results must be equal bit by bit."""
+    array = np.ascontiguousarray(result)
+    if array.size > LARGE:
+        array = np.frombuffer(hashlib.sha256(array).digest(), np.uint8)
+    return array.astype(np.float64)
 
-    Exits with an error if the results differ.
+
+def compare(
+    start: Start,
+    forms: dict[str, str],
+    given: argparse.Namespace,
+    task: str,
+    *,
+    work: str = "",
+    tolerance: float = TOLERANCE,
+    units: int = 1,
+) -> None:
+    """Measure the forms, named by their titles, print a table, and add rows to the results.
+
+    task: what is measured, the same at every call. work: its sizes. units: how often a round does
+    the work. Exits with an error if the results differ from those of the first form.
     """
     taken = take_turns(start, forms, given)
-    print(f"{title}; {describe()['processor']}; threads: {given.threads}\n")
-    print(table([_row(form, forms, taken) for form in forms]))
     first = taken[next(iter(forms))].result
     for form, each in taken.items():
-        kind = "bf16" if form.endswith(BF16) else "float32"
+        allowed = TOLERANCE_BF16 if form.endswith(BF16) else tolerance
         gap = np.linalg.norm(each.result - first) / np.linalg.norm(first)
-        if not gap <= TOLERANCE[kind]:
+        if not gap <= allowed:
             raise SystemExit(f"the result of {forms[form]} differs by {gap:.1e} of its size")
-    print()
+    rows = [row_of(form, forms, taken, units) for form in forms]
+    print(f"{task}, {work}; {describe()['processor']}; threads: {given.threads}\n")
+    print(table(rows), "\n", flush=True)
+    about = {"task": task, "work": work, "threads": given.threads, "rounds": given.rounds}
+    record(given.output, [about | row for row in rows])
+
+
+def record(path: Path, rows: list[dict[str, object]]) -> None:
+    """Add rows to a file of results, with machine, date, commit and command."""
+    git = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    found = subprocess.run(git, capture_output=True, text=True, check=False)
+    words = [Path(sys.argv[0]).stem, *sys.argv[1:]]
+    made = {
+        "machine": describe()["processor"],
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": found.stdout.strip() or "unknown",
+        "command": "benchmarks." + " ".join(words),
+    }
+    with open(path, "a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row | made, ensure_ascii=False) + "\n")
 
 
 def take_turns(start: Start, forms: dict[str, str], given: argparse.Namespace) -> dict[str, Taken]:
@@ -83,7 +132,7 @@ def take_turns(start: Start, forms: dict[str, str], given: argparse.Namespace) -
     processes = []
     for form in forms:
         lines[form], theirs = spawned.Pipe()
-        process = spawned.Process(target=work, args=(start, form, given, theirs), daemon=True)
+        process = spawned.Process(target=worked, args=(start, form, given, theirs), daemon=True)
         process.start()
         theirs.close()
         processes.append(process)
@@ -102,30 +151,40 @@ def take_turns(start: Start, forms: dict[str, str], given: argparse.Namespace) -
     return taken
 
 
-def work(start: Start, form: str, given: argparse.Namespace, line: Connection) -> None:
+def worked(start: Start, form: str, given: argparse.Namespace, line: Connection) -> None:
     """Prepare a form, then do its work at each request; answer with seconds, GB and result."""
     setup.set_up(given.threads)
     once = start(form, given)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while line.recv():
         begun = time.process_time()
-        result = np.asarray(once())
+        result = once()
         seconds = time.process_time() - begun
         memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
-        line.send((seconds, memory, result))
+        line.send((seconds, memory, comparable(result)))
 
 
-def _row(form: str, forms: dict[str, str], taken: dict[str, Taken]) -> dict[str, str]:
-    """Return a row of the table; the ratio is to ours in the same precision."""
+def row_of(
+    form: str, forms: dict[str, str], taken: dict[str, Taken], units: int
+) -> dict[str, object]:
+    """Return a form's row; the ratio is its time by that of ours in the same precision."""
     own = taken[form]
-    ours = f"ours{BF16}" if form.endswith(BF16) else "ours"
-    times = ""
-    if ours in taken:
-        times = f"x {np.median(np.divide(own.seconds, taken[ours].seconds)):.2f}"
+    ours = taken[f"ours{BF16}" if form.endswith(BF16) else "ours"]
     return {
         "form": forms[form],
         "precision": precision(form),
-        "cpu-ms": f"{1000 * np.median(own.seconds):,.0f}",
-        "time of ours": times,
-        "memory, GB": f"{own.memory:.2f}",
+        "cpu_ms": round(1000 * float(np.median(own.seconds)) / units, 4),
+        "ratio": round(float(np.median(np.divide(own.seconds, ours.seconds))), 3),
+        "memory_gb": round(own.memory, 3),
     }
+
+
+def table(rows: list[dict[str, object]]) -> str:
+    """Align rows with the same keys: the first column to the left, the others to the right."""
+    cells = [list(rows[0]), *([str(cell) for cell in row.values()] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    lines = []
+    for row in cells:
+        first, *rest = (each.rjust(width) for each, width in zip(row, widths, strict=True))
+        lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])

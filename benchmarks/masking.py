@@ -2,168 +2,115 @@
 
     python -m benchmarks.masking
 
-The batch is 128 passages of 150 word-pieces, in memory. There are four peers: Hugging Face's
-collator for language modelling on lists of ids, its collator for whole words, its masking without
-the collator, and RetroMAE's collator in plain Python. For enhanced decoding, RetroMAE's
-collator draws 128 whole-word masks per passage; every position gets a random one.
+The batch is 128 passages of 150 word-pieces, in memory, and every form makes one mask per passage:
 
-Target: the decoder's mask in 0.5 ms, below Hugging Face's masking alone.
+tokens      Hugging Face's masking of the ready tensor; ours, uniformly and by importance
+words       Hugging Face's masking of whole words, the mask of BERT's collators in Python, and ours
+positions   a mask per position, for RetroMAE's decoder: RetroMAE's collator, and ours
+
+Fails unless all forms of a group mask the same share of the word-pieces.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
-import tempfile
-import time
 import warnings
 from collections.abc import Callable
-from copy import deepcopy
-from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import DataCollatorForLanguageModeling
+from transformers import BertTokenizer, DataCollatorForLanguageModeling
 
-from benchmarks import texts
-from benchmarks.tables import table
+from benchmarks import forms
 from cdmae import masking
-from cdmae.importance import ami, ngrams
+from cdmae.evaluation.latency import BATCH, LENGTH, V, passages, retromae, whole_word_mask
 from cdmae.masking import Side
-from cdmae.tokens import tokenise
-from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.pretraining.objectives.retromae import hide
 
-BATCH = 128
-LENGTH = 150
-
-
-def timed(function: Callable[[], object], seconds: float = 1.5) -> float:
-    """Return the shortest wall time of many calls in milliseconds, after a warm-up call."""
-    function()
-    taken = []
-    begun = time.perf_counter()
-    while time.perf_counter() - begun < seconds or len(taken) < 3:
-        start = time.perf_counter()
-        function()
-        taken.append(time.perf_counter() - start)
-    return 1000 * min(taken)
-
-
-def whole_word_mask(pieces: list[str], ratio: float, draw: random.Random) -> list[int]:
-    """Mask whole words in random order up to the ratio, as BERT's collators did in Python."""
-    words: list[list[int]] = []
-    for place, piece in enumerate(pieces):
-        if words and piece.startswith("##"):
-            words[-1].append(place)
-        else:
-            words.append([place])
-    draw.shuffle(words)
-    budget = max(1, round(len(pieces) * ratio))
-    chosen: set[int] = set()
-    for word in words:
-        if len(chosen) >= budget:
-            break
-        if len(chosen) + len(word) <= budget:
-            chosen.update(word)
-    return [int(place in chosen) for place in range(len(pieces))]
+GROUPS = {
+    "tokens": {
+        "ours": "ours, uniform",
+        "hugging_face": "Hugging Face, by token",
+        "importance": "ours, by importance",
+    },
+    "words": {
+        "ours": "ours, whole words",
+        "hugging_face": "Hugging Face, whole words",
+        "python": "whole words in Python, as in BERT's collators",
+    },
+    "positions": {
+        "ours": "ours, a mask per position",
+        "python": "RetroMAE's collator",
+    },
+}
+TASK = {
+    "tokens": "masks of single tokens",
+    "words": "masks of whole words",
+    "positions": "a mask per position",
+}
+TOLERANCE = 0.02  # of the masked share: Hugging Face draws every token by itself
 
 
-def retromae(batch: list[list[str]], draw: random.Random) -> list[torch.Tensor]:
-    """Draw encoder masks and decoder attention matrices as RetroMAE's collator does."""
-    found = []
-    for pieces in batch:
-        encoder = whole_word_mask(pieces, 0.3, draw)
-        masks = [whole_word_mask(pieces, 0.5, draw) for _ in range(min(len(pieces), 128))]
-        rows = []
-        for place in range(len(pieces)):
-            row = deepcopy(masks[draw.randint(0, len(masks) - 1)])
-            row[place] = 1
-            rows.append(row)
-        found += [torch.tensor(encoder), 1 - torch.tensor(rows)]
-    return found
+def start(form: str, given: argparse.Namespace) -> Callable[[], list[float]]:
+    """Return a form's work, which returns the share of masked word-pieces."""
+    warnings.simplefilter("ignore")
+    made = passages(BATCH, LENGTH)
+    batch = made.batch
+    ratio = 0.5
+    key = masking.key(42, "decoder", 0)
+    draw = random.Random(0)
+    begins = made.vocabulary.word_starts
+    pieces = [["a" if begins[each] else "##a" for each in row] for row in batch.ids.tolist()]
+
+    def ours() -> float:
+        kind = {"tokens": "uniform", "words": "whole_word"}[given.group]
+        side = Side("importance" if form == "importance" else kind, ratio)
+        return masking.mask(batch, side, made.vocabulary, key)[1].mean()
+
+    def by_position() -> float:
+        return hide(batch, Side("whole_word", ratio), key).mean()
+
+    def in_python() -> float:
+        return np.mean([np.mean(whole_word_mask(row, ratio, draw)) for row in pieces])
+
+    def by_retromae() -> float:
+        encoder_and_decoder = retromae(pieces, draw)
+        return np.mean([1 - rows.float().mean() for rows in encoder_and_decoder[1::2]])
+
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{row}" for row in range(V - 5))]
+    tokenizer = BertTokenizer(vocab={name: row for row, name in enumerate(names)})
+    collator = DataCollatorForLanguageModeling(
+        tokenizer, mlm_probability=ratio, whole_word_mask=given.group == "words"
+    )
+    ids = torch.tensor(batch.ids, dtype=torch.long)
+    special = torch.zeros(ids.shape, dtype=torch.bool)
+    ends = np.cumsum(batch.word_starts + 1, axis=1)  # a gap before each word
+    offsets = torch.from_numpy(np.stack([ends - 1, ends], axis=-1))
+
+    def hugging_face() -> float:
+        words = (offsets,) if given.group == "words" else ()
+        _, labels = collator.torch_mask_tokens(ids.clone(), special, *words)
+        return (labels != -100).float().mean().item()
+
+    work = {"ours": ours, "importance": ours, "hugging_face": hugging_face, "python": in_python}
+    if given.group == "positions":
+        work = {"ours": by_position, "python": by_retromae}
+
+    def once() -> list[float]:
+        return [float(np.mean([work[form]() for _ in range(given.calls)]))]
+
+    return once
 
 
 def main() -> None:
-    """Measure every form and print the table."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        passages = texts.passages(3_000_000)
-        hugging_face = tokenise.train_tokenizer(passages["text"].to_pylist(), 8192)
-        hugging_face.save_pretrained(folder)
-        vocabulary = Vocabulary.read(folder)
-        read = tokenise.tokenise(passages, folder, 1)
-        ngrams.count_to(folder / "ngrams", read)
-        ami.estimate(folder / "importance", folder / "ngrams", read, {})
-        values = np.array(ami.read_values(folder / "importance"))
-    rows = np.flatnonzero(np.diff(read.starts) >= LENGTH)[:BATCH]
-    batch = masking.read(read, rows, LENGTH, vocabulary, values)
-    sides = {
-        "encoder": Side("whole_word", 0.3),
-        "decoder": Side("importance", 0.5),
-        "uniform": Side("uniform", 0.5),
-    }
-    keys = {name: masking.key(42, name, 0) for name in sides}
-
-    def ours(name: str) -> object:
-        return masking.mask(batch, sides[name], vocabulary, keys[name])
-
-    def both() -> object:
-        found = masking.read(read, rows, LENGTH, vocabulary, values)
-        return [
-            masking.mask(found, sides[name], vocabulary, keys[name])
-            for name in ("encoder", "decoder")
-        ]
-
-    collator = DataCollatorForLanguageModeling(hugging_face, mlm_probability=0.5)
-    words = DataCollatorForLanguageModeling(hugging_face, mlm_probability=0.5, whole_word_mask=True)
-    lists = [{"input_ids": ids} for ids in batch.ids.tolist()]
-    offsets = [
-        {**each, "offset_mapping": _offsets(row)}
-        for each, row in zip(lists, batch.word_starts, strict=True)
-    ]
-    ids = torch.tensor(batch.ids, dtype=torch.long)
-    special = torch.zeros(batch.ids.shape, dtype=torch.bool)
-    pieces = [hugging_face.convert_ids_to_tokens(each) for each in batch.ids[:8].tolist()]
-    draw = random.Random(0)
-    found = {
-        "RetroMAE's collator, in Python": timed(lambda: retromae(pieces, draw))
-        * BATCH
-        / len(pieces),
-        "Hugging Face, whole words": timed(lambda: words(offsets)),
-        "Hugging Face": timed(lambda: collator(lists)),
-        "Hugging Face, masking alone": timed(
-            lambda: collator.torch_mask_tokens(ids.clone(), special)
-        ),
-        "ours: uniform": timed(lambda: ours("uniform")),
-        "ours: whole words": timed(lambda: ours("encoder")),
-        "ours: importance (decoder)": timed(lambda: ours("decoder")),
-        "ours: importance, which tokens only": timed(
-            lambda: masking.choose(batch, sides["decoder"], keys["decoder"])
-        ),
-        "ours: read, mask both sides": timed(both),
-    }
-    print(f"{BATCH} passages of {LENGTH} word-pieces, one thread\n")
-    mine = found["ours: importance (decoder)"]
-    print(
-        table(
-            [
-                {
-                    "form": name,
-                    "ms per batch": f"{each:.2f}",
-                    "ms per passage": f"{each / BATCH:.4f}",
-                    "of ours (decoder)": f"{each / mine:.1f} x",
-                }
-                for name, each in found.items()
-            ]
-        )
-    )
-
-
-def _offsets(word_starts: np.ndarray) -> list[tuple[int, int]]:
-    """Return the offsets of word-pieces in their text; Hugging Face uses them to find words."""
-    ends = np.cumsum(word_starts + 1)
-    return [(int(end) - 1, int(end)) for end in ends]
+    """Measure the forms of each group."""
+    given = forms.parser(__doc__, calls=20).parse_args()
+    for name, titles in GROUPS.items():
+        calls = 1 if name == "positions" else given.calls
+        one = argparse.Namespace(**{**vars(given), "group": name, "calls": calls})
+        sizes = f"{BATCH} passages of {LENGTH} word-pieces"
+        forms.compare(start, titles, one, TASK[name], work=sizes, tolerance=TOLERANCE, units=calls)
 
 
 if __name__ == "__main__":

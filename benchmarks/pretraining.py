@@ -4,7 +4,7 @@
     python -m benchmarks.pretraining --vocabulary 4096 --length 64   as in the default config
     python -m benchmarks.pretraining --size base --batch 8 --rounds 2    12 x 768: minutes on a CPU
 
-The peer is `benchmarks.naive.Sorted`: transformers' modules with SDPA on padded chunks of similar
+The peer is `tests.naive.Sorted`: transformers' modules with SDPA on padded chunks of similar
 lengths, and the LM head at predicted positions only. Both forms of simlm have a frozen generator
 with a third of the heads.
 
@@ -25,7 +25,6 @@ from torch import nn
 from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForMaskedLM
 
 from benchmarks import forms
-from benchmarks.naive import Nonsense, Sorted
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.fields import pick, rules_of
@@ -39,6 +38,7 @@ from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
+from tests.naive import Nonsense, Sorted
 
 SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
 FORMS = {
@@ -158,11 +158,11 @@ def main() -> None:
     for name in given.objective:
         one = argparse.Namespace(**{**vars(given), "objective": name})
         pieces = len(step(one).sides["encoder"].inputs.values) / given.batch
-        title = (
-            f"{name}: {SIZES[given.size]}, vocabulary {given.vocabulary:,}, {given.batch} passages "
-            f"of {pieces:.0f} word-pieces, peers in chunks of {given.chunk}"
+        work = (
+            f"{given.size}: {SIZES[given.size]}, vocabulary {given.vocabulary:,}, "
+            f"{given.batch} passages of {pieces:.0f} word-pieces, peers in chunks of {given.chunk}"
         )
-        forms.compare(start, FORMS, one, title)
+        forms.compare(start, FORMS, one, f"pre-training step, {name}", work=work)
 
 
 if __name__ == "__main__":

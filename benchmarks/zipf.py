@@ -1,4 +1,4 @@
-"""Make synthetic collections of any size, with Zipf's law and lengths as in MS MARCO.
+"""Make word-pieces of collections of any size, with Zipf's law and lengths as in MS MARCO.
 
 Words have two regimes (Gerlach and Altmann 2013): within a core vocabulary the frequency falls like
 1 / rank, beyond it faster, and there is no last word. A text is a chain of phrases of one to six
@@ -16,29 +16,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from cdmae.collections.store import PASSAGES, QRELS, QUERIES
-from cdmae.files import write_json
 from cdmae.tokens.corpus import stream_tokens
 
 BLOCK = 1 << 16  # passages made together
 WORDS = 56.0  # of a passage of MS MARCO, on average
-CORE, CORE_SHARE, TAIL = (
-    20_000,
-    0.94,
-    1.5,
-)  # words of the first regime, their share of a text, the other's exponent
-PHRASES, LONGEST = 1e13, 6  # number of phrases, and the words of the longest phrase
-PIECES, SPECIAL, BEGINS, DIGITS = (
-    30522,
-    5,
-    12_000,
-    32,
-)  # word-pieces as in BERT; those that begin a word; per place
-SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou"]
+CORE = 20_000  # words of the first regime
+CORE_SHARE = 0.94  # their share of a text
+TAIL = 1.5  # the exponent of the other regime
+PHRASES = 1e13  # number of phrases
+LONGEST = 6  # words of the longest phrase
+PIECES = 30522  # word-pieces, as in BERT
+SPECIAL = 5
+BEGINS = 12_000  # word-pieces that begin a word
+DIGITS = 32  # word-pieces per position within a word
 
 
 def blocks(passages: int, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -85,9 +76,6 @@ def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-# --- as word-pieces -------------------------------------------------------------------------------
-
-
 def write_tokens(folder: Path, passages: int, seed: int = 0) -> int:
     """Write the output of the rule tokens; return its number of words."""
     total = 0
@@ -120,44 +108,3 @@ def _pieces(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndar
         ids[(ends - number)[longer] + place + 1] = SPECIAL + BEGINS + DIGITS * place + digit[longer]
     texts = np.diff(ends[np.cumsum(lengths) - 1], prepend=0)
     return ids, np.stack([np.zeros_like(texts), texts], axis=1).ravel()
-
-
-# --- as text --------------------------------------------------------------------------------------
-
-
-def write_collection(folder: Path, passages: int, queries: int) -> None:
-    """Write a collection without titles; each query of the split dev has one relevant passage."""
-    folder.mkdir(parents=True, exist_ok=True)
-    asked = []
-    done = 0
-    judged = np.linspace(0, passages - 1, queries).astype(np.int32)
-    with pq.ParquetWriter(folder / "passages.parquet", PASSAGES) as writer:
-        for words, lengths in blocks(passages):
-            texts = _spelt(words, lengths)
-            names = pc.cast(pa.array(np.arange(done, done + len(texts))), pa.string())
-            titles = pa.array([""] * len(texts), pa.string())
-            writer.write_table(pa.table([names, titles, texts], schema=PASSAGES))
-            here = judged[(judged >= done) & (judged < done + len(texts))] - done
-            asked += [" ".join(text.split()[:6]) for text in texts.take(pa.array(here)).to_pylist()]
-            done += len(texts)
-    rows = pa.array(np.arange(queries, dtype=np.int32))
-    split = pa.array(["dev"] * queries)
-    grade = pa.array(np.ones(queries, np.int16))
-    names = pc.cast(rows, pa.string())
-    pq.write_table(
-        pa.table([split, names, pa.array(asked)], schema=QUERIES), folder / "queries.parquet"
-    )
-    pq.write_table(pa.table([split, rows, judged, grade], schema=QRELS), folder / "qrels.parquet")
-    write_json(folder / "about.json", {"source": "made up by Zipf's law"})
-
-
-def _spelt(words: np.ndarray, lengths: np.ndarray) -> pa.Array:
-    ranks, which = np.unique(words, return_inverse=True)
-    spelt = pa.array(map(_spell, ranks.tolist()), pa.string()).take(pa.array(which))
-    starts = np.append(0, np.cumsum(lengths)).astype(np.int32)
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(starts), spelt), " ")
-
-
-def _spell(rank: int) -> str:
-    rest, last = divmod(rank, len(SYLLABLES))
-    return (_spell(rest - 1) if rest else "") + SYLLABLES[last]

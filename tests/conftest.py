@@ -62,7 +62,7 @@ VALUES = {
 LONGEST = (
     "tests/workflow/test_smoke.py",
     "tests/workflow/test_checkpoint.py",
-    "tests/benchmarks/test_gpu.py",
+    "tests/models/test_cuda.py",
     "tests/workflow/test_slurm.py",
     "tests/workflow/",
     "",
@@ -141,6 +141,18 @@ def rules():
         patch.chdir(snakefile.parent)
         patch.setenv("CDMAE_DEVICE", "gpu")
         return api.workflow(ResourceSettings(cores=1), snakefile=snakefile)._workflow.rules
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium."""
+    from browser import MISSING, Browser
+
+    if MISSING:
+        pytest.skip(MISSING)
+    made = Browser()
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

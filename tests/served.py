@@ -11,10 +11,9 @@ import numpy as np
 from cdmae.collections.store import Collection, write_collection
 from cdmae.retrieval import asking
 from cdmae.runs import Run
-from cdmae.serving import connections, server
+from cdmae.serving import server
 from cdmae.serving.engine import Engine
 from cdmae.serving.judging import Judgments, Passage
-from cdmae.serving.judging_page import Judging
 
 HOSTILE = '<script>alert(1)</script>" onload="x'
 TEXTS = ["merge two lists", HOSTILE, "parse a date", "read a file"]
@@ -60,23 +59,23 @@ def engine_of(folder):
     )
 
 
-def judging_of(engine, folder):
+def judgments_of(engine, folder):
     """Open the judgments in a folder; each system's best two passages are pooled."""
 
     def pool(text):
         hits = engine.pool(text, "docs", 2)
         return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
 
-    about = {"collection": "docs", "passages": len(TEXTS)}
     corpus = [
         {"passage_id": f"p{row}", "title": "", "text": text} for row, text in enumerate(TEXTS)
     ]
-    return Judging(Judgments(folder, corpus, pool, list(SCORES), about), "docs", "me")
+    about = {"collection": "docs", "passages": len(TEXTS), "who": "me"}
+    return Judgments(folder, corpus, pool, list(SCORES), **about)
 
 
 def app_of(engine, **options):
     """Make the application."""
-    return server.make(engine, title="Test", system="words", host="127.0.0.1", threads=1, **options)
+    return server.make(engine, title="Test", best="words", threads=1, **options)
 
 
 @contextmanager
@@ -90,8 +89,7 @@ def serving(folder):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, here.parents[:2]))},
     )
     try:
-        url = process.stdout.readline().strip()
-        yield process, int(url.rstrip("/").rpartition(":")[2])
+        yield process, int(process.stdout.readline())
     finally:
         process.kill()
         process.wait()
@@ -99,18 +97,14 @@ def serving(folder):
 
 
 def main(folder):
-    """Serve in this process; print the address."""
+    """Serve in this process; print the port."""
     asking._module = lambda name: Systems
     engine = engine_of(folder)
     engine.warm()
-
-    @contextmanager
-    def started(url):
-        print(url, flush=True)
-        yield
-
-    judging = judging_of(engine, folder / "judged")
-    connections.run(app_of(engine, judging=judging), "127.0.0.1", 0, started)
+    app = app_of(engine, judging=judgments_of(engine, folder / "judged"))
+    bound = server.listen(0)
+    print(bound.getsockname()[1], flush=True)
+    server.run(app, bound)
     print("ended", flush=True)
 
 

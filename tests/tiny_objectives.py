@@ -10,7 +10,6 @@ from any_kind import as_objective
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
-from benchmarks.naive import Nonsense
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives.mae import Mae
 from cdmae.masking import Corpus
@@ -20,6 +19,7 @@ from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training.ranks import Ranks
+from tests.naive import Nonsense
 
 V, D, CLS, SEP, MASK = 40, 24, 2, 3, 4
 CPU = torch.device("cpu")

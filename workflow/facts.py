@@ -166,33 +166,3 @@ def card(config: Config, system: str) -> dict[str, Any]:
         "collections": {name: config.collections[name].values() for name in used},
         "about": {name: place(config.results, "about", collection=name) for name in used},
     }
-
-
-def trec(config: Config, system: str, collection: str, split: str) -> dict[str, Any]:
-    """List the facts for the metadata of a run that is exported as a TREC file."""
-
-    def chain(name: str) -> list[str]:
-        """List the systems that a system reads, directly or indirectly, followed by the system."""
-        names = [part for other in config.systems[name].parts() for part in chain(other)]
-        return list(dict.fromkeys([*names, name]))
-
-    methods = []
-    trained: dict[str, dict[str, Any]] = {}
-    for name in chain(system):
-        entry = config.systems[name]
-        methods.append({**entry.values(), "name": name, "parts": entry.parts()})
-        if entry.trained:
-            learnt = config.stages[entry.stage].collection
-            trained[learnt] = {"name": learnt, "source": config.collections[learnt].source}
-    compared = config.report.compare.get(seeds.base(system), ())
-    baselines = dict.fromkeys([*compared, config.evaluation.baseline])
-    return {
-        "tag": system,
-        "target": place(config.results, "trec", system=system, collection=collection, split=split),
-        "methods": methods,
-        "collection": {"name": collection, "source": config.collections[collection].source},
-        "split": split,
-        "trained": list(trained.values()),
-        "measures": config.evaluation.measured(collection, split),
-        "baselines": [name for name in baselines if name and name != system],
-    }

@@ -97,10 +97,6 @@ class Source:
         """
         return None
 
-    def downloads(self) -> dict[Path, float]:
-        """Estimate the bytes that `load` will download, for each file that does not exist yet."""
-        return {}
-
     def check(self) -> Counts:
         """Read the whole source and count what it holds.
 
@@ -157,10 +153,6 @@ class Derived(Source):
     def threads(self) -> int:
         """Return the number of threads that reading the other collection can use."""
         return self.base.threads()
-
-    def downloads(self) -> dict[Path, float]:
-        """Estimate the downloads of the other collection."""
-        return self.base.downloads()
 
 
 def check_rows(rows: int, what: str) -> None:

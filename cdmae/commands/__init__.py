@@ -40,7 +40,7 @@ EXAMPLES = {
     "export": [
         "cdmae-stage3 --to retriever",
         "mae --to encoder --no-onnx",
-        "cdmae-stage3 --triples tevatron --to triples.jsonl",
+        "cdmae-stage3 --triples --to triples.jsonl",
     ],
     "check": ["", "--configfile config/objectives.yaml"],
 }

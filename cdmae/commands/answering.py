@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdmae.commands.configs import existing
 from cdmae.config import seeds, splits
@@ -11,6 +11,9 @@ from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.layout import place
+
+if TYPE_CHECKING:
+    from cdmae.serving.engine import Engine
 
 
 def askable(config: Config) -> list[str]:
@@ -87,13 +90,33 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     }
 
 
-def cut_queries(config: Config, collection: str) -> dict[int, str]:
-    """Return the sentences that were cut from passages to be their queries, by passage row."""
-    from cdmae.collections.store import judged_queries
+def engine_of(
+    config: Config, names: list[str], collections: list[str], *, keep: bool = True
+) -> Engine:
+    """Make the engine that answers queries with systems of a run.
 
-    if not config.collections[collection].settings.queries_are_cut:
-        return {}
-    return judged_queries(place(config.results, "collection", collection=collection))
+    Sentences that were cut from passages to be their queries are the passages' summaries. keep:
+    whether models and indexes stay in memory.
+    """
+    from cdmae.collections.store import judged_queries
+    from cdmae.serving.engine import Engine
+
+    folders = {
+        name: Path(existing(place(config.results, "collection", collection=name)))
+        for name in collections
+    }
+    return Engine(
+        {other: {name: described(config, name, other) for name in names} for other in collections},
+        folders,
+        depth=config.evaluation.depth,
+        lengths=config.evaluation.lengths,
+        summaries={
+            name: judged_queries(folder)
+            for name, folder in folders.items()
+            if config.collections[name].settings.queries_are_cut
+        },
+        keep=keep,
+    )
 
 
 def importance_files(config: Config, encoder: str) -> tuple[Path, Path]:

@@ -37,13 +37,13 @@ def export(
         ),
     ] = True,
     triples: Annotated[
-        str, Option(help="the columns of sentence-transformers, tevatron or flagembedding")
-    ] = "",
+        bool, Option("--triples", help="training queries with mined negatives, not the model")
+    ] = False,
     negatives: Annotated[
         int | None,
         Option(
             min=1,
-            help="with --triples: the maximum per query; default: one fewer than the stage's group",
+            help="with --triples: the number per query; default: one fewer than the stage's group",
         ),
     ] = None,
 ) -> None:
@@ -51,11 +51,11 @@ def export(
 
     docs/use.md shows how other programs load the folder: the model's own files and its card,
     onnx/model.onnx (with pooling and normalisation, checked with onnxruntime), passages.parquet
-    (docid, vector and text of a retriever's passages), passages.faiss (an exact index of dense
-    vectors) or passages.jsonl (impacts of sparse vectors, for Anserini).
+    (docid, vector and text of a retriever's passages) and passages.faiss (an exact index of dense
+    vectors).
 
-    With --triples, the output is instead a file of a system's training queries: their relevant
-    passages, mined negatives, and the teacher's scores.
+    With --triples, the output is instead a file of a system's training queries in the columns of
+    sentence-transformers: their relevant passages, mined negatives, and the teacher's scores.
     """
     if negatives is not None and not triples:
         raise InputError("--negatives has no effect without --triples; add --triples")
@@ -69,19 +69,15 @@ def export(
     if name not in models:
         raise InputError(f"{name} is not a trained model; {suggestion(name, models)}")
     if triples:
-        most = config.stages[config.systems[name].stage].group - 1
-        most = most if negatives is None else negatives
+        count = negatives or config.stages[config.systems[name].stage].group - 1
 
         from cdmae.exporting.triples import export as write
 
-        counts = write(output, triples, training_of(config, name), most)
-        print(f"{output}: {counts.pop('rows'):,} rows")
-        for reason, count in counts.items():
-            print(f"{count:,} queries {reason}")
+        rows, short = write(output, training_of(config, name), count)
+        print(f"{output}: {rows:,} rows; queries with fewer than {count} negatives: {short:,}")
         return
-    from cdmae.exporting import target
-
-    target.check(output)
+    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
+        raise InputError(f"--to is {output}, which exists; expected a new or empty folder")
     source = exported(config, name, collection)
 
     from cdmae.exporting import folder
@@ -105,8 +101,10 @@ def exported(config: Config, name: str, collection: str | None) -> Source:
 
 
 def training_of(config: Config, name: str) -> Training:
-    """Return the files and settings that determine a system's training groups."""
+    """Return the files and settings that select a system's training groups."""
     from cdmae.exporting.triples import Training
+    from cdmae.finetuning.groups import Drawing
+    from cdmae.finetuning.labels import Labels
 
     system = config.systems[name]
     stage = config.stages[system.stage]
@@ -122,14 +120,12 @@ def training_of(config: Config, name: str) -> Training:
         teacher = Path(existing(place(config.results, "teacher", system=scored)))
     elif system.teacher:
         teacher = mined(system.teacher)
+    # one mined negative is enough here; rows with fewer than wanted are left out and counted
+    chosen = {"split": split, "group": 2, "random_negatives": 0, "seed": 0}
     return Training(
         collection=Path(existing(place(config.results, "collection", collection=collection))),
-        split=split,
         negatives=mined(system.negatives),
+        drawing=Drawing.of(stage.drawn() | chosen),
         teacher=teacher,
-        depth=stage.depth,
-        margin=stage.margin,
-        train_queries=stage.train_queries,
-        labels=stage.labels,
-        temperature=stage.teacher_temperature,
+        labels=Labels(teacher, stage.labels, stage.teacher_temperature) if stage.labels else None,
     )

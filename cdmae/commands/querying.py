@@ -6,28 +6,14 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
-from cdmae.commands.answering import (
-    askable,
-    best_system,
-    cut_queries,
-    described,
-    importance_files,
-)
-from cdmae.commands.configs import (
-    ConfigFiles,
-    chosen,
-    chosen_collection,
-    configured,
-    existing,
-)
+from cdmae.commands.answering import askable, best_system, engine_of, importance_files
+from cdmae.commands.configs import ConfigFiles, chosen, chosen_collection, configured
 from cdmae.config import systems
-from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.layout import place
 from cdmae.log import say
 
 Words = Annotated[list[str], Argument(metavar="TEXT", show_default=False)]
@@ -48,67 +34,35 @@ def search(
     ] = None,
     depth: Annotated[int, Option(help="number of passages, up to evaluation.depth")] = 5,
 ) -> None:
-    """Print the passages that a system ranks highest for a query.
+    """Print the passages that a system ranks highest for a query, and where they come from.
 
-    The query is one or several words; quotation marks are optional. If `./run serve` is running
-    with the same config, it answers at once.
+    The query is one or several words; quotation marks are optional. Under each title are the
+    passage's id, such as its file, and its score.
     """
     config = configured(configfile)
     question = joined("search", text, "fit a polynomial to data points")
     most = config.evaluation.depth
     if not 1 <= depth <= most:
         raise InputError(
-            f"--depth is {depth}; allowed: a whole number from 1 to {most} (evaluation.depth)"
+            f"--depth is {depth}; expected a whole number from 1 to {most} (evaluation.depth)"
         )
     asked = askable(config)
     collection = chosen_collection(config, collection)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
-    about = described(config, system, collection)
-    folder = existing(place(config.results, "collection", collection=collection))
-
-    from cdmae.serving import running
-
-    found = running.ask(
-        config.results,
-        running.fingerprint(about, folder),
-        q=question,
-        system=system,
-        collection=collection,
-        k=depth,
-    )
-    if found is None:
-        found = searched(config, about, collection, question, depth)
+    engine = engine_of(config, [system], [collection], keep=False)
+    hits = engine.search(question, system, collection, depth).hits
 
     from cdmae.retrieval.answers import Answer, show
 
     answers = [
-        Answer(hit["score"], hit["passage_id"], hit["title"] or hit["summary"], hit["text"])
-        for hit in found["hits"]
+        Answer(hit.score, hit.passage_id, hit.title or hit.summary, hit.text) for hit in hits
     ]
-    print(f"{system} on {collection}, {found['passages']:,} passages:\n", file=sys.stderr)
+    source = config.collections[collection].settings
+    path = getattr(source, "path", "")
+    of = f"{engine.passages(collection):,} passages{f' of {path}' if path else ''}"
+    print(f"{system} on {collection}, {of}:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
     print(show(question, answers, width=width, coloured=coloured()))
-
-
-def searched(
-    config: Config, about: dict[str, Any], collection: str, question: str, depth: int
-) -> dict[str, Any]:
-    """Answer a query in this process, in the form of a server's GET /search."""
-    from cdmae.collections.store import count_passages, take_passages
-    from cdmae.retrieval.asking import Question, ask
-
-    folder = place(config.results, "collection", collection=collection)
-    length = config.evaluation.lengths.get(collection, 0)
-    run = ask(about, Question(question, config.evaluation.depth, length)).run
-    rows, scores = (values[:depth] for values in run.ranked(0))
-    summaries = cut_queries(config, collection)
-    hits = [
-        {**passage, "score": score, "summary": summaries.get(row, "")}
-        for row, score, passage in zip(
-            rows.tolist(), scores.tolist(), take_passages(folder, rows).to_pylist(), strict=True
-        )
-    ]
-    return {"passages": count_passages(folder), "hits": hits}
 
 
 def importance(

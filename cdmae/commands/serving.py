@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+import yaml
 from typer import Option
 
-from cdmae.commands.answering import (
-    askable,
-    best_system,
-    cut_queries,
-    described,
-    importance_files,
-)
-from cdmae.commands.configs import (
-    ConfigFiles,
-    chosen,
-    chosen_collection,
-    configured,
-    existing,
-)
+from cdmae.commands.answering import askable, best_system, engine_of, importance_files
+from cdmae.commands.configs import ConfigFiles, chosen, chosen_collection, configured
 from cdmae.config import seeds, systems
+from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.formats import memory as formatted
+from cdmae.files import write_text
 from cdmae.formats import plural
-from cdmae.layout import place
 from cdmae.log import say
+
+if TYPE_CHECKING:
+    from cdmae.serving.engine import Engine
+    from cdmae.serving.judging import Judgments, Passage
+
+JUDGED = "Judged@10"  # the share of a system's best ten passages that have a grade
 
 
 def serve(
@@ -37,9 +32,6 @@ def serve(
         str,
         Option(help="names between commas; default: all that can answer queries"),
     ] = "",
-    host: Annotated[
-        str, Option(help="the address to listen on; 127.0.0.1 can only be reached by this machine")
-    ] = "127.0.0.1",
     port: Annotated[
         int, Option(min=0, max=65535, help="the port to listen on, or 0 for any free one")
     ] = 8000,
@@ -59,10 +51,10 @@ def serve(
         Option(help="a file of queries to judge, one per line; more can be typed on the page"),
     ] = "",
 ) -> None:
-    """Serve a page that answers queries with the systems of a finished run.
+    """Serve a page that answers queries with the systems of a finished run, on this machine.
 
     Models and indexes stay in memory. The page compares up to three systems; /search answers in
-    JSON, which /docs describes. Ctrl-C ends the server.
+    JSON, which /openapi.json describes. Ctrl-C ends the server.
     """
     from cdmae.serving.judging import read_queries
 
@@ -74,56 +66,74 @@ def serve(
     asked = askable(config)
     names = [chosen("system", name, asked, []) for name in system.split(",") if name]
     names = names or seeds.first(asked)  # the vectors of further seeds are not kept
-    judged = chosen_collection(config, collection) if judge else ""
+    judged = chosen_collection(config, collection)
     best = best_system(config, names)
-    shading = systems.masked_by_importance(config)
     first = chosen_collection(config, None)
-    about = {
-        collection: {name: described(config, name, collection) for name in names}
-        for collection in dict.fromkeys([first, *config.evaluation.collections])
-    }
-    folders = {
-        name: Path(existing(place(config.results, "collection", collection=name))) for name in about
-    }
+    collections = list(dict.fromkeys([first, *config.evaluation.collections]))
+    engine = engine_of(config, names, collections)
 
+    from cdmae.importance.shading import Shades
     from cdmae.plan import machine
-    from cdmae.serving import connections, running, server
-    from cdmae.serving.engine import Engine
+    from cdmae.serving import server
 
-    engine = Engine(
-        about,
-        folders,
-        depth=config.evaluation.depth,
-        lengths=config.evaluation.lengths,
-        summaries={name: cut_queries(config, name) for name in about},
-        shades=importance_files(config, shading[-1]) if shading else None,
-    )
-    here = machine.here()
-    needed = engine.memory()
-    say(f"loading {plural(len(names), 'system')}: about {formatted(needed / 2**20)} of memory")
-    if here.memory and needed > here.memory:
-        raise InputError(
-            f"this machine has {formatted(here.memory / 2**20)} of memory; choose fewer systems "
-            "with --system"
-        )
+    shading = systems.masked_by_importance(config)
+    if shading:
+        engine.shades = Shades(*importance_files(config, shading[-1]))
+    bound = server.listen(port)
+    say(f"loading {plural(len(names), 'system')}")
     engine.warm()
-    from cdmae.commands.judgments import judging_of
-
-    judging = judging_of(config, engine, folder, judged, texts) if judge else None
     app = server.make(
         engine,
         title=config.report.title or "Search",
-        system=best,
-        host=host,
-        threads=here.cores,
-        judging=judging,
+        best=best,
+        threads=machine.here().cores,
+        judging=judging_of(config, engine, folder, judged, texts) if judge else None,
     )
+    url = f"http://{server.HOST}:{bound.getsockname()[1]}/"
+    say(f"open {url}{'judge' if judge else ''} in a browser; Ctrl-C ends the server")
+    server.run(app, bound)
+    say("the server has ended")
 
-    @contextmanager
-    def started(url: str) -> Iterator[None]:
-        say(f"open {url}{'judge' if judge else ''} in a browser; Ctrl-C ends the server")
-        with running.announced(config.results, url):
-            yield
-        say("the server has ended")
 
-    connections.run(app, host, port, started)
+def judging_of(
+    config: Config, engine: Engine, folder: Path, collection: str, queries: list[str]
+) -> Judgments:
+    """Open the folder of judgments, and add queries to it; the user's name goes into the grades."""
+    from cdmae.collections.store import stream_passages
+    from cdmae.serving.judging import DEPTH, SPLIT, Judgments, Passage
+
+    def corpus() -> Iterator[dict[str, str]]:
+        for passages in stream_passages(engine.folders[collection]):
+            yield from passages.to_pylist()
+
+    def pool(text: str) -> list[Passage]:
+        hits = engine.pool(text, collection, DEPTH)
+        return [Passage(hit.passage_id, hit.title or hit.summary, hit.text) for hit in hits]
+
+    try:
+        who = getpass.getuser()
+    except (KeyError, OSError):
+        raise InputError(
+            "grades are recorded with a user name, but this user has none; set the environment "
+            "variable USER"
+        ) from None
+    judgments = Judgments(
+        folder,
+        corpus(),
+        pool,
+        list(engine.systems[collection]),
+        collection=collection,
+        passages=engine.passages(collection),
+        who=who,
+    )
+    name = f"{collection[:57]}-judged"  # a name has up to 64 letters
+    evaluation = {"collections": {name: [SPLIT]}, "measures": [*config.evaluation.measures]}
+    if JUDGED not in evaluation["measures"]:
+        evaluation["measures"].append(JUDGED)
+    if collection in config.evaluation.lengths:
+        evaluation["lengths"] = {name: config.evaluation.lengths[collection]}
+    source = {"source": "beir", "path": str(folder)}
+    overlay = {"collections": {name: source}, "evaluation": evaluation}
+    write_text(folder / "evaluation.yaml", yaml.safe_dump(overlay, sort_keys=False))
+    judgments.add(queries)
+    return judgments

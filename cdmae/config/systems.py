@@ -220,26 +220,6 @@ def needed(config: Config, collection: str) -> dict[str, list[Any]]:
     return found
 
 
-def prompts(config: Config, start: str) -> dict[str, list[Any]]:
-    """Map each prompt that a tokenizer reads to its text, and to the lengths by setting.
-
-    A prompt and its text are cut together, at the length of the stage or of a collection.
-    """
-    found: dict[str, list[Any]] = {}
-    evaluated = config.evaluation.lengths
-    lengths = {f"evaluation.lengths.{name}": length for name, length in evaluated.items()}
-    for name in seeds.first(trained(config)):
-        stage = config.stages[config.systems[name].stage]
-        if stage.kind != "retriever" or start_of(config, name) != start:
-            continue
-        keys = f"stages.{config.systems[name].stage}"
-        queries = {f"{keys}.query_length": stage.query_length}
-        passages = {f"{keys}.passage_length": stage.passage_length}
-        found[f"{keys}.query_prompt"] = [stage.query_prompt, queries | lengths]
-        found[f"{keys}.passage_prompt"] = [stage.passage_prompt, passages | lengths]
-    return {key: prompt for key, prompt in found.items() if prompt[0]}
-
-
 def trained_encoders(config: Config) -> list[str]:
     """List the trained encoders of the first seed that the report shows; snapshots are omitted."""
     return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]

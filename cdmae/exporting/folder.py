@@ -18,7 +18,7 @@ from cdmae.models import checkpoint, metadata, networks, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.retrieval import vectors as inference
 from cdmae.tokens.tokenise import Tokeniser
-from cdmae.tokens.vocabulary import Vocabulary, read_backend
+from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import setup
 
 EXAMPLES = 8  # passages on which onnxruntime must return the model's vectors
@@ -50,7 +50,9 @@ def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True)
     if onnx:
         graph.check_packages()
     with complete(output) as aside:
-        _copy(Path(source.folder), aside)
+        hidden = shutil.ignore_patterns(".*")
+        # without the permissions, so that the copies can be edited
+        shutil.copytree(source.folder, aside, ignore=hidden, copy_function=shutil.copyfile)
         model = _read(source, aside)
         reason = graph.reason_against(model) if onnx else ""
         if reason:
@@ -58,24 +60,8 @@ def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True)
         elif onnx:
             _write_graph(model, aside, source.collection, threads)
         if source.vectors:
-            backend = read_backend(aside)
-            pieces = [backend.id_to_token(index) for index in range(model.vocabulary.pieces)]
-            shards = inference.read_shards(source.vectors)
-            vector_files.write(aside, source.collection, shards, pieces)
+            vector_files.write(aside, source.collection, inference.read_shards(source.vectors))
         return sorted(str(path.relative_to(aside)) for path in aside.rglob("*") if path.is_file())
-
-
-def _copy(folder: Path, output: Path) -> None:
-    """Copy a model's folder without hidden files, as copies that can be edited."""
-    output.mkdir()
-    for path in sorted(folder.rglob("*")):
-        target = output / path.relative_to(folder)
-        if any(part.startswith(".") for part in target.relative_to(output).parts):
-            continue
-        if path.is_dir():
-            target.mkdir(exist_ok=True)
-        else:
-            shutil.copyfile(path, target)
 
 
 def _read(source: Source, folder: Path) -> Model:

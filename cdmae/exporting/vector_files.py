@@ -8,18 +8,16 @@ sparse          indices and values instead: the word-pieces with a weight, and t
 multi-vector    vectors instead: float16 [t, D], one per word-piece
 
 text is the model's input: the title, a space and the text. ``passages.faiss`` is an exact index of
-dense vectors by inner product; its ids are the rows of the Parquet file. ``passages.jsonl`` has the
-impacts of sparse vectors, weights x 100 as whole numbers, in the format of Anserini's
-JsonVectorCollection.
+dense vectors by inner product; its ids are the rows of the Parquet file.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import faiss
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +27,6 @@ from scipy import sparse
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.errors import InputError
 from cdmae.log import Progress
-from cdmae.retrieval.impacts import rounded
 from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.kinds.multi import MultiVectors
 
@@ -38,19 +35,13 @@ if TYPE_CHECKING:
 
 TABLE = "passages.parquet"
 INDEX = "passages.faiss"
-IMPACTS = "passages.jsonl"
-BATCH = 4096  # passages that are written together
 
 
-def write(
-    folder: Path, collection: Path | str, shards: Sequence[Shard], pieces: Sequence[str]
-) -> list[str]:
-    """Write the passages of a collection and their vectors; return the names of the files.
+def write(folder: Path, collection: Path | str, shards: Sequence[Shard]) -> None:
+    """Write the passages of a collection and their vectors, in the collection's order.
 
-    shards: the vectors of all passages, in the collection's order. pieces: the word-pieces of the
-    vocabulary, which impacts name. A faiss index is held in memory until it is written.
-
-    Raises `InputError` if there is not one vector per passage.
+    A faiss index is held in memory until it is written. Raises `InputError` if there is not one
+    vector per passage.
     """
     passages = count_passages(collection)
     vectors = sum(map(len, shards))
@@ -59,69 +50,34 @@ def write(
             f"{collection} has {passages:,} passages, but the run has vectors of {vectors:,}; "
             "./run with the same config files updates the vectors"
         )
-    files: list[Rows | Index | Impacts] = []
-    with Progress(passages, unit="passages", label="export") as progress:
-        for table, batch in _batches(collection, shards):
-            files = files or _files(folder, batch, pieces)
-            for file in files:
-                file.add(table, batch)
-            progress.advance(len(table))
-    for file in files:
-        file.close()
-    return [file.name for file in files]
-
-
-def _batches(collection: Path | str, shards: Sequence[Shard]) -> Iterator[tuple[pa.Table, Vectors]]:
-    """Yield batches of passages (docid, text) with their vectors."""
+    writer = None
+    index = None
     first = 0
-    for shard in shards:
-        vectors = shard[:]
-        last = first + len(shard)
-        begin = 0
-        for passages in stream_passages(collection, rows=BATCH, first=first, last=last):
-            title = passages["title"]
-            text = passages["text"]
-            whole = pc.if_else(
-                pc.equal(title, ""), text, pc.binary_join_element_wise(title, text, " ")
-            )
-            end = begin + len(text)
-            named = pa.table({"docid": passages["passage_id"], "text": whole})
-            yield named, vectors[begin:end]
-            begin = end
-        first = last
+    with Progress(passages, unit="passages", label="export") as progress:
+        for shard in shards:
+            batch = shard[:]
+            docids, texts = _texts(collection, first, first + len(shard))
+            table = pa.table({"docid": docids, **_columns(batch), "text": texts})
+            writer = writer or pq.ParquetWriter(folder / TABLE, table.schema)
+            writer.write_table(table)
+            if isinstance(batch, np.ndarray):
+                index = index or faiss.IndexFlatIP(batch.shape[1])
+                index.add(np.ascontiguousarray(batch))
+            first += len(shard)
+            progress.advance(len(shard))
+    if writer:
+        writer.close()
+    if index:
+        faiss.write_index(index, str(folder / INDEX))
 
 
-def _files(folder: Path, vectors: Vectors, pieces: Sequence[str]) -> list[Rows | Index | Impacts]:
-    """Open the files that suit a kind of vectors for writing."""
-    rows = Rows(folder)
-    if isinstance(vectors, MultiVectors | DualVectors):
-        return [rows]
-    return [rows, Impacts(folder, pieces) if sparse.issparse(vectors) else Index(folder, vectors)]
-
-
-class Rows:
-    """The Parquet file of passages and vectors."""
-
-    name = TABLE
-
-    def __init__(self, folder: Path) -> None:
-        """Choose the path; the first batch determines the columns, so the file is opened then."""
-        self.path = folder / TABLE
-        self.writer: pq.ParquetWriter | None = None
-
-    def add(self, passages: pa.Table, vectors: Vectors) -> None:
-        """Write a batch of passages and their vectors."""
-        table = pa.table(
-            {"docid": passages["docid"], **_columns(vectors), "text": passages["text"]}
-        )
-        if self.writer is None:
-            self.writer = pq.ParquetWriter(self.path, table.schema)
-        self.writer.write_table(table)
-
-    def close(self) -> None:
-        """Finish the file."""
-        if self.writer is not None:
-            self.writer.close()
+def _texts(collection: Path | str, first: int, last: int) -> tuple[pa.Array, pa.Array]:
+    """Return the ids of some passages, and their texts as models read them."""
+    passages = pa.concat_tables(stream_passages(collection, first=first, last=last))
+    title = passages["title"]
+    text = passages["text"]
+    both = pc.binary_join_element_wise(title, text, " ")
+    return passages["passage_id"], pc.if_else(pc.equal(title, ""), text, both)
 
 
 def _columns(vectors: Vectors) -> dict[str, pa.Array]:
@@ -142,55 +98,3 @@ def _columns(vectors: Vectors) -> dict[str, pa.Array]:
         }
     flat = pa.array(np.ascontiguousarray(vectors).ravel())
     return {"vector": pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
-
-
-class Index:
-    """The exact faiss index of dense vectors."""
-
-    name = INDEX
-
-    def __init__(self, folder: Path, vectors: np.ndarray) -> None:
-        """Make an empty index for vectors of this width."""
-        import faiss
-
-        self.path = folder / INDEX
-        self.index = faiss.IndexFlatIP(vectors.shape[1])
-
-    def add(self, passages: pa.Table, vectors: np.ndarray) -> None:
-        """Add the vectors of a batch."""
-        del passages  # the ids are the rows
-        self.index.add(np.ascontiguousarray(vectors))
-
-    def close(self) -> None:
-        """Write the file."""
-        import faiss
-
-        faiss.write_index(self.index, str(self.path))
-
-
-class Impacts:
-    """The JSON lines that Anserini indexes."""
-
-    name = IMPACTS
-
-    def __init__(self, folder: Path, pieces: Sequence[str]) -> None:
-        """Open the file."""
-        self.pieces = pieces
-        self.file = open(folder / IMPACTS, "w", encoding="utf-8")  # noqa: SIM115
-
-    def add(self, passages: pa.Table, vectors: sparse.csr_array) -> None:
-        """Write one line per passage."""
-        whole = rounded(vectors)
-        names = passages["docid"].to_pylist()
-        texts = passages["text"].to_pylist()
-        for row, (name, text) in enumerate(zip(names, texts, strict=True)):
-            own = slice(whole.indptr[row], whole.indptr[row + 1])
-            weights = whole.data[own].tolist()
-            pieces = [self.pieces[piece] for piece in whole.indices[own].tolist()]
-            vector = dict(zip(pieces, weights, strict=True))
-            line = {"id": name, "contents": text, "vector": vector}
-            self.file.write(json.dumps(line, ensure_ascii=False) + "\n")
-
-    def close(self) -> None:
-        """Finish the file."""
-        self.file.close()

@@ -34,7 +34,9 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
     for rank, answer in enumerate(answers, 1):
         title = _emphasised(printable(_clean(answer.title), TITLE), words)
         name = printable(_clean(answer.passage_id), TITLE)
-        head = f"{rank}. {title}{'  ' * bool(title)}{dim}{answer.score:.2f}  {name}{plain}"
+        head = f"{rank}. {title or name}"
+        origin = f"from {name} " if title else ""
+        source = f"{INDENT}{dim}{origin}(score {answer.score:.2f}){plain}"
         lines = textwrap.wrap(
             _clean(answer.text),
             max(width, 20),
@@ -44,7 +46,7 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
             placeholder=" …",
             break_on_hyphens=False,
         )
-        blocks.append("\n".join([head, *(_emphasised(line, words) for line in lines)]))
+        blocks.append("\n".join([head, source, *(_emphasised(line, words) for line in lines)]))
     return "\n\n".join(blocks) or "no passage was found"
 
 

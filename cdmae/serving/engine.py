@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import threading
+import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
+import pyarrow as pa
 
-from cdmae.collections.store import read_passages
-from cdmae.importance.shading import Shades
-from cdmae.retrieval.asking import Answer, Question, ask
-from cdmae.serving.running import Described, files_of, fingerprint
+from cdmae.collections.store import count_passages, read_passages, take_passages
+from cdmae.retrieval.asking import Answer, Question, ask, load_once
 
-LIBRARIES = 1150 * 10**6  # bytes of torch, faiss, Java's heap and the code, measured
-UNPACKED = 3  # times the size of Parquet's compressed text
+if TYPE_CHECKING:
+    from cdmae.importance.shading import Shades
+
+Described = dict[str, Any]  # a system for `cdmae.retrieval.asking`
 
 
 @dataclass(frozen=True)
@@ -49,23 +49,6 @@ class Result:
     hits: list[Hit]
 
 
-class Kept:
-    """A cache of loaded models and indexes, by loading function and arguments."""
-
-    def __init__(self) -> None:
-        """Begin with an empty cache."""
-        self._values: dict[Any, Any] = {}
-        self._lock = threading.Lock()
-
-    def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return ``function(*arguments)``; call the function only once, and keep the result."""
-        key = (function, arguments)
-        with self._lock:
-            if key not in self._values:
-                self._values[key] = function(*arguments)
-            return self._values[key]
-
-
 class Engine:
     """The systems of a run on its collections."""
 
@@ -77,24 +60,25 @@ class Engine:
         depth: int,
         lengths: Mapping[str, int],
         summaries: Mapping[str, Mapping[int, str]] | None = None,
-        shades: tuple[Path, Path] | None = None,
+        shades: Shades | None = None,
+        keep: bool = True,
     ) -> None:
         """Describe the systems and collections; nothing is loaded yet.
 
         systems: for each collection, its systems by name. folders: the folder of each collection.
         depth: the number of passages that systems rank, as in the run. lengths: the number of
         word-pieces at which the texts of a collection are cut. summaries: for each collection, a
-        sentence about some of its passages, by row. shades: a table of importance and the folder of
-        its tokenizer, for shading words.
+        sentence about some of its passages, by row. shades: the importance of words, for the page.
+        keep: whether models, indexes and passages stay in memory for the next query.
         """
         self.systems = systems
         self.folders = folders
         self.depth = depth
         self.lengths = lengths
         self.summaries = summaries or {}
-        self.shades = Shades(*shades) if shades else None
-        self.fingerprints: dict[tuple[str, str], str] = {}  # by system and collection
-        self._kept = Kept()
+        self.shades = shades
+        self.keep = keep
+        self._load = functools.cache(load_once) if keep else load_once
 
     def search(self, text: str, system: str, collection: str, count: int) -> Result:
         """Rank the best `count` passages of a collection for a query."""
@@ -102,7 +86,7 @@ class Engine:
         described = self.systems[collection][system]
         # Only a system that reads other systems' lists depends on their depth.
         depth = self.depth if described["parts"] else min(count, self.depth)
-        question = Question(text, depth, self.lengths.get(collection, 0), load=self._kept)
+        question = Question(text, depth, self.lengths.get(collection, 0), load=self._load)
         answer = ask(described, question)
         hits = self._hits(described, answer, collection, count)
         return Result(system, time.perf_counter() - begun, hits)
@@ -117,24 +101,28 @@ class Engine:
 
     def warm(self) -> None:
         """Load all models and indexes by asking every system once on every collection."""
+        import torch
+
         torch.set_num_threads(1)  # a thread per query, and several queries at a time
         for collection, systems in self.systems.items():
-            for system, described in systems.items():
-                # before anything is read, so that a later change of a file is noticed
-                self.fingerprints[system, collection] = fingerprint(
-                    described, self.folders[collection]
-                )
+            for system in systems:
                 self.search("warm up", system, collection, 1)
         if self.shades:
             self.shades.spans("warm up")  # compiles the scoring
 
     def passages(self, collection: str) -> int:
         """Return the number of passages in a collection."""
-        return len(self._kept(read_passages, self.folders[collection]))
+        return self._load(count_passages, self.folders[collection])
+
+    def _taken(self, collection: str, rows: np.ndarray) -> pa.Table:
+        folder = self.folders[collection]
+        if self.keep:
+            return self._load(read_passages, folder).take(rows)
+        return take_passages(folder, rows)
 
     def _hits(self, described: Described, answer: Answer, collection: str, count: int) -> list[Hit]:
         rows, scores = (values[:count] for values in answer.run.ranked(0))
-        passages = self._kept(read_passages, self.folders[collection]).take(rows).to_pylist()
+        passages = self._taken(collection, rows).to_pylist()
         summaries = self.summaries.get(collection, {})
         listed = []
         for part in answer.parts:
@@ -156,12 +144,3 @@ class Engine:
                 )
             )
         return hits
-
-    def memory(self) -> int:
-        """Estimate the memory of the process in bytes: libraries, and the files that it loads."""
-        files: set[Path] = set()
-        for described in (each for own in self.systems.values() for each in own.values()):
-            files.update(files_of(described))
-        passages = [folder / "passages.parquet" for folder in self.folders.values()]
-        read = sum(path.stat().st_size for path in files)
-        return LIBRARIES + read + UNPACKED * sum(path.stat().st_size for path in passages)

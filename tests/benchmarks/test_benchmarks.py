@@ -1,43 +1,51 @@
-"""Benchmarks compare forms that learn and compute the same."""
+"""Benchmarks compare forms that learn and compute the same, and record where they ran."""
 
 import argparse
-import importlib
+import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from benchmarks import encoding, finetuning, forms, multi, pretraining, search, sparse
+from benchmarks import __main__ as command
+from benchmarks import (
+    counting,
+    encoding,
+    finetuning,
+    forms,
+    gpu,
+    masking,
+    pretraining,
+    search,
+    zipf,
+)
 from cdmae.pretraining import trainer
 from cdmae.training.ranks import Ranks
 
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(
-    "name", sorted(path.stem for path in Path(encoding.__file__).parent.glob("[a-z]*.py"))
-)
-def test_every_benchmark_finds_what_it_measures(name):
-    importlib.import_module(f"benchmarks.{name}")
+@pytest.fixture(autouse=True)
+def toy_sizes(monkeypatch):
+    monkeypatch.setitem(pretraining.SIZES, "toy", (2, 64, 1))
+    monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
 
 
-def results(benchmark, given):
+def results(start, titles, **given):
     """Return the result of each form of a benchmark, by its name."""
-    return {form: np.asarray(benchmark.start(form, given)()) for form in benchmark.FORMS}
+    given = argparse.Namespace(threads=1, **given)
+    return {form: np.asarray(start(form, given)(), np.float64) for form in titles}
 
 
 @pytest.mark.parametrize("objective", pretraining.PUBLISHED)
-def test_both_forms_of_a_pretraining_step_learn_the_same(objective, monkeypatch):
+def test_both_forms_of_a_pretraining_step_learn_the_same(objective):
     """The peer in chunks; its gradient, too, is that of ours."""
-    monkeypatch.setitem(pretraining.SIZES, "toy", (2, 64, 1))
-    given = argparse.Namespace(
-        size="toy", vocabulary=300, length=32, batch=6, chunk=4, objective=objective
-    )
-    found = results(pretraining, given)
+    given = {"size": "toy", "vocabulary": 300, "length": 32, "batch": 6, "chunk": 4}
+    found = results(pretraining.start, pretraining.FORMS, **given, objective=objective)
     assert found["ours"] == pytest.approx(found["sorted"], rel=1e-5)
     assert found["ours_bf16"] == pytest.approx(found["sorted_bf16"], rel=1e-2)
+    given = argparse.Namespace(**given, objective=objective)
     ours, peer = pretraining.networks(given)
     batch = pretraining.step(given)
     settings = replace(ours.settings, precision="fp32")
@@ -53,30 +61,38 @@ def test_both_forms_of_a_pretraining_step_learn_the_same(objective, monkeypatch)
     assert (gradients[0] - gradients[1]).norm() < 1e-4 * gradients[0].norm()
 
 
-@pytest.mark.parametrize("head", [finetuning, sparse, multi])
-def test_all_forms_of_a_finetuning_step_have_the_same_loss_and_gradient(head, monkeypatch):
-    monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
-    given = argparse.Namespace(size="toy", queries=4, group=3, chunk=5)
-    losses = {}
-    gradients = {}
-    for form in head.FORMS:
-        model = head.network("toy")
-        work = head.filled("toy", 4, 3) if head is multi else finetuning.batch("toy", 4, 3)
-        losses[form] = head.step(form, model, work, given)
-        weights = [weight.grad for weight in model.parameters() if weight.grad is not None]
-        gradients[form] = torch.cat([each.flatten() for each in weights]).norm().item()
-    for form in head.FORMS:
+@pytest.mark.parametrize("head", finetuning.FORMS)
+def test_all_forms_of_a_finetuning_step_have_the_same_loss(head):
+    given = {"size": "toy", "queries": 4, "group": 3, "chunk": 5}
+    found = results(finetuning.start, finetuning.FORMS[head], **given, head=head)
+    for form, loss in found.items():
         near = 0.02 if form.endswith(forms.BF16) else 1e-5
-        assert losses[form] == pytest.approx(losses["ours"], rel=near)
-        assert gradients[form] == pytest.approx(gradients["ours"], rel=10 * near)
+        assert loss == pytest.approx(found["ours"], rel=near)
 
 
-def test_all_forms_of_encoding_have_the_same_vectors(monkeypatch):
-    monkeypatch.setitem(finetuning.SIZES, "toy", (2, 64, 300, 12, 24))
-    found = results(encoding, argparse.Namespace(size="toy", passages=40))
+def test_all_forms_of_encoding_and_search_compute_the_same():
+    found = results(encoding.start, encoding.FORMS, size="toy", passages=40)
     for form, vectors in found.items():
-        near = {"atol": 0.05, "rtol": 0} if form.endswith(forms.BF16) else {"atol": 1e-5, "rtol": 0}
-        np.testing.assert_allclose(vectors, found["ours"], **near)
+        atol = 0.05 if form.endswith(forms.BF16) else 1e-5
+        np.testing.assert_allclose(vectors, found["ours"], rtol=0, atol=atol)
+    sizes = {"passages": 60, "queries": 3, "dimensions": 16, "depth": 10}
+    for start, titles in ((search.start, search.FORMS), (search.start_multi, search.MULTI)):
+        found = results(start, titles, **sizes)
+        for scores in found.values():
+            np.testing.assert_allclose(scores, found["ours"], rtol=1e-5)
+
+
+def test_all_forms_count_the_same(tmp_path):
+    zipf.write_tokens(tmp_path / "tokens", 50)
+    found = results(counting.start, ("ours", "numpy"), folder=tmp_path, memory=100)
+    np.testing.assert_array_equal(found["ours"], found["numpy"])
+
+
+@pytest.mark.parametrize("group", ["tokens", "words"])
+def test_all_forms_mask_the_same_share(group):
+    found = results(masking.start, masking.GROUPS[group], group=group, calls=1)
+    for share in found.values():
+        assert share == pytest.approx(found["ours"], rel=masking.TOLERANCE)
 
 
 def wrong(form, given):
@@ -84,16 +100,29 @@ def wrong(form, given):
     return lambda: np.array([1.0 if form == "ours" else given.other])
 
 
-def test_forms_take_turns_in_processes_and_must_agree(capsys):
-    given = argparse.Namespace(threads=1, rounds=2, other=1.0)
-    forms.compare(wrong, {"peer": "a peer", "ours": "ours"}, given, "nothing")
-    assert "a peer" in capsys.readouterr().out
+def test_forms_take_turns_must_agree_and_leave_rows_for_the_table(tmp_path, capsys):
+    given = argparse.Namespace(threads=1, rounds=2, other=1.0, output=tmp_path / "rows.jsonl")
+    titles = {"peer": "a peer", "ours": "ours"}
+    forms.compare(wrong, titles, given, "nothing", work="none")
+    rows = [json.loads(line) for line in given.output.read_text().splitlines()]
+    assert {"machine", "date", "commit", "command", "ratio", "threads"} <= rows[0].keys()
+    assert "| nothing | a peer |" in command.markdown(command.newest(given.output))
     given.other = 1.001
     with pytest.raises(SystemExit, match="ours differs by"):
-        forms.compare(wrong, {"peer": "a peer", "ours": "ours"}, given, "nothing")
+        forms.compare(wrong, titles, given, "nothing")
+    assert len(given.output.read_text().splitlines()) == len(rows)
 
 
-def test_all_forms_of_maxsim_have_the_same_scores(capsys):
-    given = argparse.Namespace(passages=30, queries=3, dimensions=16, depth=10, threads=1)
-    search.multi_vectors(given)
-    assert "10 candidates of 30 passages" in capsys.readouterr().out
+def test_a_step_on_the_gpu_that_fails_or_differs_is_a_row():
+    def broken():
+        yield gpu.row("before", 1.0)
+        raise RuntimeError("out of memory")
+
+    first, last = gpu.attempt("step", broken)
+    assert first["value"] == 1.0 and last["passed"] is False and "out of memory" in last["note"]
+    one = (torch.ones(2),)
+    rows = gpu.compared("step", lambda device, precision: one, CPU)
+    assert [row["passed"] for row in rows] == [True, True]
+    lost = (torch.tensor([1.0, torch.nan]),)
+    rows = gpu.compared("step", lambda device, precision: lost if device == "gpu" else one, "gpu")
+    assert [row["passed"] for row in rows] == [False, False]

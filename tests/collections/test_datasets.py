@@ -269,7 +269,7 @@ def test_a_pipe_in_a_collection_is_refused(tmp_path):
     path = beir_folder(tmp_path)
     (tmp_path / "corpus.jsonl").unlink()
     os.mkfifo(tmp_path / "corpus.jsonl")
-    assert refused(beir, path).endswith("corpus.jsonl is a pipe; allowed: a file")
+    assert "corpus.jsonl is a pipe" in refused(beir, path)
 
 
 def test_a_truncated_archive_is_refused(tmp_path):

@@ -1,15 +1,12 @@
 """An exported folder has the model's very numbers in every file."""
 
-import json
-
 import faiss
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from scipy import sparse
 
 from cdmae.errors import InputError
-from cdmae.exporting import folder, graph, target
+from cdmae.exporting import folder, graph
 from cdmae.files import read_json
 from cdmae.models import checkpoint
 from cdmae.retrieval import kinds
@@ -86,24 +83,16 @@ def test_an_encoder_is_exported_with_the_pooling_of_its_training(tiny, tmp_path,
     assert "passages.parquet" not in files and graph.FILE in files
     pooling = read_json(tmp_path / "to" / folder.POOLING)
     assert pooling == read_json(pretrained / folder.POOLING)
-    source = folder.Source(str(tiny.encoder), "encoder", str(tiny.collection))
-    folder.export(source, tmp_path / "plain", onnx=False)
-    assert read_json(tmp_path / "plain" / folder.POOLING)["pooling_mode_mean_tokens"]
 
 
-def test_a_sparse_retriever_has_its_weights_in_onnx_and_as_impacts(tiny, tmp_path):
+def test_a_sparse_retriever_has_its_weights_in_onnx_and_parquet(tiny, tmp_path):
     path, ours = exported(tiny, tmp_path, head="sparse")
     np.testing.assert_allclose(embedded(path, tiny.passages), ours.toarray(), atol=1e-5)
     table = pq.read_table(path / "passages.parquet")
     row = table.slice(3, 1).to_pylist()[0]
     assert row["indices"] == ours[[3]].indices.tolist()
     assert row["values"] == pytest.approx(ours[[3]].data.tolist())
-    line = json.loads((path / "passages.jsonl").read_text().splitlines()[3])
-    assert line["id"] == row["docid"] and line["contents"] == tiny.passages[3]
-    assert sum(line["vector"].values()) == np.rint(ours[[3]].data * 100).sum()
-    vocabulary = read_json(path / "tokenizer.json")["model"]["vocab"]
-    assert {vocabulary[piece] for piece in line["vector"]} <= set(row["indices"])
-    assert sparse.issparse(ours)
+    assert not (path / "passages.faiss").exists()
 
 
 def test_a_multi_vector_retriever_has_a_list_of_vectors_and_no_graph(tiny, tmp_path):
@@ -114,8 +103,7 @@ def test_a_multi_vector_retriever_has_a_list_of_vectors_and_no_graph(tiny, tmp_p
     np.testing.assert_array_equal(np.array(lists[5], np.float16), ours[5:6].values)
 
 
-def test_a_reranker_has_its_scores_in_onnx(tiny, tmp_path):
-    """The export compares them with torch's, and refuses another number."""
+def test_a_reranker_has_its_scores_in_onnx_and_other_numbers_are_refused(tiny, tmp_path):
     path = model_of(tiny, tmp_path / "model", "reranker")
     source = folder.Source(str(path), "reranker", str(tiny.collection))
     assert graph.FILE in folder.export(source, tmp_path / "to")
@@ -124,21 +112,14 @@ def test_a_reranker_has_its_scores_in_onnx(tiny, tmp_path):
         graph.write(model, tmp_path / "to", tiny.passages[:3], np.ones((2, 1), np.float32))
 
 
-def test_a_folder_with_content_and_missing_packages_are_refused(tiny, tmp_path, monkeypatch):
-    path = model_of(tiny, tmp_path / "model", **DENSE)
-    source = folder.Source(str(path), "retriever", str(tiny.collection))
-    with pytest.raises(InputError, match="exists; allowed: a new or empty folder"):
-        target.check(path)
-    monkeypatch.setattr(graph, "NEEDED", ("onnx", "no_such_package"))
-    with pytest.raises(InputError, match=r"not installed \(no_such_package\)"):
-        folder.export(source, tmp_path / "to")
-    assert not (tmp_path / "to").exists()
-
-
-def test_vectors_of_another_number_of_passages_are_refused(tiny, tmp_path):
+def test_missing_packages_and_vectors_of_other_passages_are_refused(tiny, tmp_path, monkeypatch):
     path = model_of(tiny, tmp_path / "model", **DENSE)
     (tmp_path / "vectors").mkdir()
     np.save(tmp_path / "vectors/00000.npy", np.zeros((7, 32), np.float32))
     source = folder.Source(str(path), "retriever", str(tiny.collection), str(tmp_path / "vectors"))
     with pytest.raises(InputError, match="has 120 passages, but the run has vectors of 7"):
         folder.export(source, tmp_path / "to", onnx=False)
+    monkeypatch.setattr(graph, "NEEDED", ("onnx", "no_such_package"))
+    with pytest.raises(InputError, match=r"not installed \(no_such_package\)"):
+        folder.export(source, tmp_path / "to")
+    assert not (tmp_path / "to").exists()

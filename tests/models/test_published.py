@@ -1,5 +1,5 @@
 """Published objectives: what each of them masks, cuts, samples and begins with; formulas are in
-`benchmarks.naive`.
+`tests.naive`.
 """
 
 import dataclasses
@@ -23,12 +23,12 @@ from tiny_objectives import (
 )  # fmt: skip
 from torch import Tensor, nn
 
-from benchmarks.naive import Naive, Side
 from cdmae.errors import InputError
 from cdmae.models import architectures
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.objectives import _prediction, bowdpr, condenser, mlm, simlm
 from cdmae.pretraining.objectives.cocondenser import contrast
+from tests.naive import Naive, Side
 
 # --- Condenser and coCondenser --------------------------------------------------------------------
 

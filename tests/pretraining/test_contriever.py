@@ -12,9 +12,9 @@ import torch
 from any_kind import as_objective
 from tiny_objectives import CPU, SETTINGS, V, learnt, network_of, reader_of, ready, same
 
-from benchmarks.naive import Naive
 from cdmae.pretraining.objectives import contriever
 from cdmae.tokens.corpus import Tokens
+from tests.naive import Naive
 
 LENGTH = 40
 QUEUED = {"queue": 12, "temperature": 1.0}

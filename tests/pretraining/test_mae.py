@@ -8,10 +8,10 @@ from tiny_objectives import SETTINGS, D, V, language_model, reader, same, whole
 from torch import Tensor
 from torch.nn import functional
 
-from benchmarks.naive import Side
 from cdmae.config.objectives.mae import Mae
 from cdmae.pretraining.objectives import mae
 from cdmae.training import setup
+from tests.naive import Side
 
 
 @pytest.fixture

@@ -1,34 +1,21 @@
 """The pages in headless Chromium: keyboard, labels, 390 pixels, dark mode, no JavaScript."""
 
-import json
+import sqlite3
 import time
 
 import pytest
-from browser import MISSING, Browser
 from served import HOSTILE, serving
-
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 TAB, ENTER, SPACE = "\ue004", "\ue007", " "
 ASKED = "?q=list&system=words&system=both"
 
 
 @pytest.fixture(scope="module")
-def browser():
-    made = Browser()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("served")
-
-
-@pytest.fixture(scope="module")
-def url(folder):
+def served(tmp_path_factory):
+    """The URL of a server, and its folder."""
+    folder = tmp_path_factory.mktemp("served")
     with serving(folder) as (_, port):
-        yield f"http://127.0.0.1:{port}/"
+        yield f"http://127.0.0.1:{port}/", folder
 
 
 def shown(browser, words):
@@ -42,53 +29,46 @@ def shown(browser, words):
     raise AssertionError(f"{words} is not in {text}")
 
 
-def test_a_query_is_asked_by_keyboard_without_javascript(browser, url):
+def test_a_query_is_asked_by_keyboard_without_javascript(browser, served):
     browser.emulate("setScriptExecutionDisabled", value=True)
     try:
-        browser.open(url)
+        browser.open(served[0])
         browser.press(*"list", TAB, TAB, TAB, TAB, SPACE)  # the button, words, vectors, both
         browser.press(ENTER)
         text = shown(browser, "The best 3 of 4 passages of docs")
         assert HOSTILE in text and "A cut sentence" in text
-        assert [browser.text(f"section:nth-of-type({n}) h2").split()[0] for n in (1, 2)] == [
-            "words",
-            "both",
-        ]
+        heads = [browser.text(f"section:nth-of-type({n}) h2").split()[0] for n in (1, 2)]
+        assert heads == ["words", "both"]
     finally:
         browser.emulate("setScriptExecutionDisabled", value=False)
 
 
-@pytest.mark.parametrize("page", ["", ASKED, "docs", "judge", "?q=a&system=x"])
-def test_pages_fit_a_phone_name_their_parts_and_follow_dark_mode(browser, url, page):
+@pytest.mark.parametrize("page", ["", ASKED, "judge", "?q=a&system=x"])
+def test_pages_fit_a_phone_name_their_parts_and_follow_dark_mode(browser, served, page):
     size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     browser.emulate("setDeviceMetricsOverride", **size)
-    grounds = []
+    grounds = set()
     for scheme in ("light", "dark"):
         feature = {"name": "prefers-color-scheme", "value": scheme}
         browser.emulate("setEmulatedMedia", features=[feature])
-        browser.open(url + page)
+        browser.open(served[0] + page)
         assert browser.script("document.documentElement.scrollWidth") == 390
-        grounds.append(browser.script("getComputedStyle(document.body).backgroundColor"))
-    assert len(set(grounds)) == 2
+        grounds.add(browser.script("getComputedStyle(document.body).backgroundColor"))
+    assert len(grounds) == 2
     for element in browser.find("input:not([type=hidden]), select, button, a, progress, fieldset"):
         assert browser.label(element)
-    assert browser.script("document.documentElement.lang") == "en"
-    assert len(browser.find("h1")) == len(browser.find("main")) == 1
     browser.press(TAB)
-    ring = "getComputedStyle(document.activeElement).outlineStyle"
-    sibling = (
-        "getComputedStyle(document.activeElement.nextElementSibling||document.body).outlineStyle"
-    )
-    assert "solid" in (browser.script(ring), browser.script(sibling))
+    assert browser.script("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
-def test_passages_are_judged_by_keys(browser, url, folder):
+def test_passages_are_judged_by_keys(browser, served):
+    url, folder = served
     browser.open(url + "judge")
     browser.press(*"which", ENTER)
     assert "words" not in shown(browser, "passage 1 of 4")
     for key, number in [*zip("2sb0x1", "232334", strict=True), ("3", "")]:
         browser.press(key)
         shown(browser, f"passage {number} of 4" if number else "All passages are judged")
-    log = (folder / "judged/judgments.jsonl").read_text().splitlines()
-    assert [json.loads(line)["grade"] for line in log] == [2, None, 0, 1, 3]
-    assert len((folder / "judged/qrels/test.tsv").read_text().splitlines()) == 1 + 4
+    with sqlite3.connect(folder / "judged/judgments.sqlite") as database:
+        given = database.execute("SELECT grade FROM grades ORDER BY rowid").fetchall()
+    assert [grade for (grade,) in given] == [2, None, 0, 1, 3]

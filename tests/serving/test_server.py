@@ -1,15 +1,17 @@
-"""The server: answers as `./run search`, a page without JavaScript, and refusals."""
+"""The server: answers as `./run search`, a page without JavaScript, judging, and refusals."""
 
 import re
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from served import HOSTILE, Systems, app_of, engine_of, judging_of
+from served import HOSTILE, Systems, app_of, engine_of, judgments_of
 from starlette.testclient import TestClient
 
+from cdmae.errors import InputError
+from cdmae.importance.shading import Span
 from cdmae.retrieval import asking
-from cdmae.serving import server
-from cdmae.serving.engine import Kept
+from cdmae.serving import pages, server
+from cdmae.serving.pages import Word, divided
 
 
 @pytest.fixture
@@ -23,12 +25,17 @@ def client_of(engine, **options):
 
 
 def test_json_has_the_passages_their_scores_and_those_of_the_parts(engine):
-    found = client_of(engine).get("/search", params={"q": "x", "system": "both", "k": 2}).json()
-    assert (found["system"], found["collection"]) == ("both", "docs")
+    client = client_of(engine)
+    found = client.get("/search", params={"q": "x", "system": "both", "k": 2}).json()
+    assert (found["system"], found["collection"], found["passages"]) == ("both", "docs", 4)
     first = found["hits"][0]
     assert first["passage_id"] == "p0" and first["summary"] == "A cut sentence"
     assert first["parts"] == {"words": 3.0, "vectors": None}  # the third of three is below depth
     assert [hit["rank"] for hit in found["hits"]] == [1, 2]
+    assert "/search" in client.get("/openapi.json").json()["paths"]
+    kept = engine.search("x", "both", "docs", 3).hits
+    engine.keep = False
+    assert engine.search("x", "both", "docs", 3).hits == kept
 
 
 def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
@@ -48,69 +55,54 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
         ("/search", 422, "q"),
         ("/search?q=%20", 422, "q is empty"),
         ("/search?q=" + "a" * (server.LONGEST + 1), 422, "2000"),
-        ("/search?q=a&k=0", 422, "greater"),
         ("/search?q=a&k=101", 422, "less"),
-        ("/search?q=a&system=wrods", 404, "did you mean words?"),
-        ("/search?q=a&collection=x", 404, "expected docs"),
-        ("/?q=a&system=both&system=words&system=vectors&system=x", 404, "is not a system"),
-        ("/?q=" + "a" * (server.LONGEST + 1), 422, "2,001 characters; allowed: up to 2,000"),
-        ("/?q=a&collection=%3Cb%3E", 404, "&lt;b&gt; is not a collection"),
+        ("/search?q=a&system=wrods", 422, "did you mean words?"),
+        ("/search?q=a&collection=x", 422, "expected docs"),
+        ("/?q=a&system=x", 422, "is not a system"),
+        ("/?q=a&system=both&system=words&system=vectors", 422, "3 systems are chosen"),
+        ("/?q=a&collection=%3Cb%3E", 422, "&lt;b&gt; is not a collection"),
         ("/judge", 404, "Not Found"),
-        ("/../../etc/passwd", 404, "Not Found"),
     ],
 )
-def test_wrong_requests_get_a_reason(engine, path, status, words):
+def test_wrong_requests_get_a_reason(engine, monkeypatch, path, status, words):
+    monkeypatch.setattr(server, "SIDE_BY_SIDE", 2)
     answer = client_of(engine).get(path)
     assert answer.status_code == status and words in answer.text
 
 
-def test_other_hosts_and_origins_are_refused(engine):
-    client = client_of(engine)
-    assert client.get("/systems", headers={"Host": "evil.example"}).status_code == 400
-    assert client.get("/systems", headers={"Host": "localhost:8000"}).status_code == 200
-    assert client.get("/systems", headers={"Origin": "http://evil.example"}).status_code == 403
-    own = {"Origin": "http://127.0.0.1:8000"}
-    assert client.get("/systems", headers=own).status_code == 200
-
-
-def test_an_address_may_not_ask_without_limit(engine, monkeypatch):
-    monkeypatch.setattr(server, "RATE", 5)
-    monkeypatch.setattr(server.time, "monotonic", lambda: 7.0)
-    client = client_of(engine)
-    codes = [client.get("/systems").status_code for _ in range(7)]
-    assert codes == [200] * 5 + [429] * 2
-
-
-def test_models_are_loaded_once():
-    calls = []
-
-    def load(name):
-        calls.append(name)
-        return name.upper()
-
-    kept = Kept()
-    assert [kept(load, name) for name in ("a", "b", "a")] == ["A", "B", "A"]
-    assert calls == ["a", "b"]
-
-
-def test_the_interface_is_described(engine):
-    client = client_of(engine)
-    assert "/search" in client.get("/openapi.json").json()["paths"]
-    assert "<code>collection</code>" in client.get("/docs").text
-
-
-def test_passages_are_judged_by_buttons_and_keys(engine, tmp_path):
-    judging = judging_of(engine, tmp_path / "judged")
-    client = client_of(engine, judging=judging)
+def test_passages_are_judged_by_buttons_and_not_from_other_web_sites(engine, tmp_path):
+    judgments = judgments_of(engine, tmp_path / "judged")
+    client = client_of(engine, judging=judgments)
     assert "no query yet" in client.get("/judge").text
-    page = client.post("/judge", data={"grade": "add", "text": "lists"}).text
+    form = {"grade": "add", "text": "lists"}
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+        assert client.post("/judge", data=form, headers=headers).status_code in (400, 403)
+    page = client.post("/judge", data=form, headers={"Origin": "http://127.0.0.1:8000"}).text
     assert "Query 1 of 1, passage 1 of 4" in page and "words" not in page
     for grade in ("2", "skip", "back", "0", "1", "3"):
         fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
         page = client.post("/judge", data={**fields, "grade": grade}).text
     assert "All passages are judged" in page and "4 grades" in page
-    assert sorted(judging.judgments.grades.values()) == [0, 1, 2, 3]
+    assert sorted(judgments.grades().values()) == [0, 1, 2, 3]
+    assert "passage 4 of 4" in client.post("/judge", data={"grade": "back"}).text
     assert client.post("/judge", content=b"x" * 40000).status_code == 413
-    assert client.post("/judge", data={"grade": "7"}).status_code == 422
-    script = Path(server.__file__).with_name("templates") / "judge.js"
-    assert client.get("/judge.js").text == script.read_text()
+    for wrong in ({"grade": "7"}, {"grade": "up"}, {"grade": "add", "text": " "}):
+        assert client.post("/judge", data=wrong).status_code == 422
+
+
+def test_a_taken_port_is_an_error():
+    bound = server.listen(0)
+    with bound, pytest.raises(InputError, match="give another --port"):
+        server.listen(bound.getsockname()[1])
+
+
+def test_words_keep_the_text_their_shade_and_the_querys_words():
+    shades = SimpleNamespace(spans=lambda text: [Span("Sort a ", 0), Span("list", 5), Span(".", 0)])
+    first, rest = divided("Sort a list.", {"sort", "list"}, shades)
+    assert "".join(word.text for word in first) == "Sort a list." and not rest
+    assert Word("Sort", 0, True) in first and Word("list", 5, True) in first
+    assert Word("a", 0, False) in first
+    text = " ".join(f"w{number}" for number in range(pages.SHOWN * 2))
+    first, rest = divided(text, set(), None)
+    assert "".join(word.text for word in [*first, *rest]) == text
+    assert first[-1].text == f"w{pages.SHOWN - 1}"

@@ -5,12 +5,7 @@ for name, values in cards.items():
     tables["system"][name]["described"] = list(values["facts"]["about"])
     tables["system"][name]["beside"] = systems.beside(settings, name)
 
-# words, style, claims and exhibits: files that the fingerprint of the code does not follow
-templates = [
-    source_file(path.relative_to(source))
-    for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
-    if path.suffix in (".j2", ".css", ".js", ".csv")
-]
+REPORTED = ("cdmae/report", "config")  # templates, styles, claims, and the published numbers
 
 
 rule measures:
@@ -67,7 +62,6 @@ rule release:
         measures="<results>/measures/{system}.tsv",
         beside=of("<results>/measures/{system.beside}.tsv"),  # on the same queries
         about=of("<results>/collections/{system.described}/about.json"),
-        template=source_file("cdmae/report/templates/card.md.j2"),
     output:
         directory("<results>/models/{system}"),
     log:
@@ -79,8 +73,8 @@ rule release:
     conda:
         environment
     params:
-        code=code("release"),
-        settings=entry("system", cards),
+        code=code("release", folders=REPORTED),
+        settings=lambda wildcards: cards[wildcards.system],
     script:
         "../scripts/release.py"
 
@@ -89,8 +83,6 @@ rule report:
     """One page that opens offline, its numbers as CSV, and two tables for papers."""
     input:
         unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
-        published=source_file("config/paper_results.csv"),
-        templates=templates,
     output:
         page=report(
             "<results>/report/index.html",
@@ -115,7 +107,7 @@ rule report:
     conda:
         environment
     params:
-        code=code("report"),
+        code=code("report", folders=REPORTED),
         settings=lambda wildcards: {"facts": facts_of("report", results)},
     script:
         "../scripts/report.py"
@@ -144,8 +136,6 @@ rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
         unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
-        published=source_file("config/paper_results.csv"),
-        templates=templates,
     output:
         multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex"),
     log:
@@ -155,7 +145,7 @@ rule table:
     conda:
         environment
     params:
-        code=code("table"),
+        code=code("table", folders=REPORTED),
         settings=lambda wildcards: {"facts": facts_of(wildcards.exhibit, results)},
     script:
         "../scripts/table.py"

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from benchmarks.latency import measure
+from cdmae.evaluation.latency import measure
 from cdmae.files import write_json
 from cdmae.job import run
 
 
-def main(*, output: Path):
-    """Write the milliseconds of every method to the JSON file `output`."""
+def main(*, output: Path) -> None:
+    """Write the milliseconds of every method."""
     write_json(output, measure())
 
 

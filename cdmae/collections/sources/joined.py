@@ -89,13 +89,6 @@ class Settings(Source):
         """Return the most threads that one of the collections can use."""
         return max(base.threads() for base in self.bases.values())
 
-    def downloads(self) -> dict[Path, float]:
-        """Estimate the downloads of all collections."""
-        files: dict[Path, float] = {}
-        for base in self.bases.values():
-            files |= base.downloads()
-        return files
-
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
         """Add up passages, words and queries; None if a collection does not know them."""
         passages = 0

@@ -1,7 +1,5 @@
 """Measure the latency of masking on one thread, and its growth with the length.
 
-    python -m benchmarks.latency
-
 This is the paper's table of masking latency: each method masks a passage of n word-pieces for the
 decoder. MAE masks whole words at random; CDMAE by importance; RetroMAE separately for every
 position. SimLM masks at least the encoder's masks, then samples every masked token of both sides
@@ -13,7 +11,9 @@ on a GPU), n = 150.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,8 +22,6 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from benchmarks.masking import BATCH, LENGTH, retromae, timed
-from benchmarks.tables import table
 from cdmae import masking
 from cdmae.config.objectives.simlm import SimLm
 from cdmae.masking import Corpus, Side
@@ -34,6 +32,8 @@ from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
+BATCH = 128  # passages masked together
+LENGTH = 150
 LENGTHS = (LENGTH, 512, 1024, 2048, 4096)
 SLOW = {
     "RetroMAE, in Python": 512,
@@ -44,6 +44,52 @@ V = 30522  # BERT's word-pieces; a fifth of ours continue a word
 BASE = {"vocab_size": V, "num_hidden_layers": 12, "max_position_embeddings": 2 + max(LENGTHS)}
 UNIFORM = Side("whole_word", 0.5)
 AWARE = Side("importance", 0.5)
+
+
+def timed(function: Callable[[], object], seconds: float) -> float:
+    """Return the shortest wall time of many calls in milliseconds, after a warm-up call."""
+    function()
+    taken = []
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < seconds or len(taken) < 3:
+        start = time.perf_counter()
+        function()
+        taken.append(time.perf_counter() - start)
+    return 1000 * min(taken)
+
+
+def whole_word_mask(pieces: list[str], ratio: float, draw: random.Random) -> list[int]:
+    """Mask whole words in random order up to the ratio, as BERT's collators did in Python."""
+    words: list[list[int]] = []
+    for place, piece in enumerate(pieces):
+        if words and piece.startswith("##"):
+            words[-1].append(place)
+        else:
+            words.append([place])
+    draw.shuffle(words)
+    budget = max(1, round(len(pieces) * ratio))
+    chosen: set[int] = set()
+    for word in words:
+        if len(chosen) >= budget:
+            break
+        if len(chosen) + len(word) <= budget:
+            chosen.update(word)
+    return [int(place in chosen) for place in range(len(pieces))]
+
+
+def retromae(batch: list[list[str]], draw: random.Random) -> list[torch.Tensor]:
+    """Draw encoder masks and decoder attention matrices as RetroMAE's collator does."""
+    found = []
+    for pieces in batch:
+        encoder = whole_word_mask(pieces, 0.3, draw)
+        masks = [whole_word_mask(pieces, 0.5, draw) for _ in range(min(len(pieces), 128))]
+        rows = []
+        for place in range(len(pieces)):
+            row = deepcopy(masks[draw.randint(0, len(masks) - 1)])
+            row[place] = 1
+            rows.append(row)
+        found += [torch.tensor(encoder), 1 - torch.tensor(rows)]
+    return found
 
 
 @dataclass(frozen=True)
@@ -136,36 +182,3 @@ def measure() -> dict[str, Any]:
         for name, method in methods.items()
     }
     return {"passages": BATCH, "length": LENGTH, "batch": batch, "growth": growth}
-
-
-def main() -> None:
-    """Measure every method and print both tables."""
-    found = measure()
-    rows = [
-        {
-            "method": name,
-            "ms per passage": f"{found['growth'][name][str(LENGTH)]:.3f}",
-            f"ms per {BATCH}": f"{together:.2f}",
-            "note": f"{BATCH} x the first" if name in SLOW else "",
-        }
-        for name, together in found["batch"].items()
-    ]
-    print(f"n = {LENGTH}, one thread\n")
-    print(table(rows))
-    print("\nms per passage as n grows\n")
-    print(
-        table(
-            [
-                {"method": name, **{str(length): _ms(each.get(str(length))) for length in LENGTHS}}
-                for name, each in found["growth"].items()
-            ]
-        )
-    )
-
-
-def _ms(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,190 @@
+"""What a CPU can tell of the paths that CUDA takes.
+
+`like_cuda` lets the CPU take them: rows without filler, the packed kernel (`varlen.varlen_attn`,
+which checks what torch's demands), and the casts of CUDA's autocast, for which a build without CUDA
+has no tensors.
+"""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tiny_models
+import torch
+from torch.overrides import TorchFunctionMode
+from transformers import BertConfig
+from varlen import varlen_attn
+
+from benchmarks import finetuning, gpu, pretraining
+from cdmae.models import attention, packed, transformer
+from cdmae.pretraining import trainer
+from cdmae.pretraining.objectives import _prediction, objectives
+from cdmae.training import setup
+
+CPU = torch.device("cpu")
+CUDA = torch.device("cuda", 0)
+# what CUDA's autocast computes in float32 and the CPU's does not
+# (docs.pytorch.org/docs/stable/amp.html)
+WIDE = {
+    "cross_entropy", "cumsum", "exp", "layer_norm", "log", "log1p", "log_softmax", "nll_loss", "norm", "normalize",
+    "pow", "softmax", "sum",
+}  # fmt: skip
+
+
+class CudaAutocast(TorchFunctionMode):
+    """Casts what CUDA's autocast casts and the CPU's does not."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", "") in WIDE and torch.is_autocast_enabled("cpu"):
+            args = [
+                one.float() if isinstance(one, torch.Tensor) and one.is_floating_point() else one
+                for one in args
+            ]
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def like_cuda(monkeypatch):
+    """Let tensors of the CPU take the paths of CUDA."""
+    monkeypatch.setitem(
+        sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn)
+    )
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (8, 0))
+    monkeypatch.setattr(packed, "BLOCK", 1)
+    monkeypatch.setattr(packed, "WIDTH", 1)
+    monkeypatch.setitem(_prediction.ROWS, "cpu", _prediction.ROWS["cuda"])
+    with CudaAutocast():
+        yield
+
+
+STEPS = {name: lambda name=name: gpu.pretraining_step(name) for name in objectives()}
+STEPS |= {"odd heads": lambda: gpu.pretraining_step("mae", "odd")}
+STEPS |= {"retriever": gpu.retriever_step, "reranker": gpu.reranker_step}
+
+
+@pytest.fixture(scope="module")
+def on_cpu():
+    """Loss and gradient of every step, by the paths of the CPU, in both precisions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(pretraining.SIZES, "odd", (2, 130, 5))
+        trained = {name: step() for name, step in STEPS.items()}
+    computed = {
+        (name, precision): gpu.learnt(*step, CPU, precision)
+        for name, step in trained.items()
+        for precision in ("fp32", "bf16")
+    }
+    return trained, computed
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_by_the_paths_of_cuda_is_the_cpus(name, on_cpu, like_cuda):
+    """Equal in float32 up to the order of sums, in bfloat16 within twice the CPU's own error."""
+    trained, computed = on_cpu
+    reference = computed[name, "fp32"]
+    own = gpu.error(computed[name, "bf16"], reference)
+    assert gpu.error(gpu.learnt(*trained[name], CPU, "fp32"), reference) < 1e-5
+    rounded = gpu.learnt(*trained[name], CPU, "bf16")
+    assert gpu.error(rounded, reference) < max(4e-3, 2 * own)
+
+
+@pytest.mark.parametrize("family", tiny_models.ALL)
+def test_every_architecture_learns_by_the_paths_of_cuda(family, like_cuda):
+    network = tiny_models.model(family)
+    batch = packed.pack([[2, 5, 6, 3], [2, 7, 3], [2, *range(8, 30), 3]])
+    gradients = []
+    for precision in ("fp32", "bf16"):
+        with setup.autocast(precision, CPU):
+            vectors = transformer.vectors(network, batch)
+        weights = [weight for weight in network.parameters() if weight.requires_grad]
+        of_weights = torch.autograd.grad(vectors.float().square().sum(), weights, allow_unused=True)
+        gradients.append(torch.cat([one.flatten() for one in of_weights if one is not None]))
+    assert (gradients[1] - gradients[0]).norm() < 0.1 * gradients[0].norm()
+
+
+def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
+    """Run the installed operator, forward and backward, on tensors without memory.
+
+    This checks arguments, shapes and dtypes.
+    """
+    monkeypatch.setattr(packed, "put", lambda array, on: torch.from_numpy(array).to(on))
+    meta = torch.device("meta")
+    starts = np.array([0, 5, 7, 11])
+    of = packed.pack(packed.Ragged(np.zeros(11, np.int64), starts), meta).layout
+    to = packed.select(np.array([0, 7]), starts, meta).layout
+    query, key = (
+        torch.empty(layout.rows, 3 * 64, dtype=torch.bfloat16, device=meta) for layout in (to, of)
+    )
+    query.requires_grad_()
+    key.requires_grad_()
+    mixed = attention._varlen(query, key, key, attention.Grid(to, 3), attention.Grid(of, 3))
+    assert (mixed.shape, mixed.dtype, of.starts.dtype) == (query.shape, torch.bfloat16, torch.int32)
+    mixed.sum().backward()
+    assert (query.grad.shape, key.grad.dtype) == (query.shape, torch.bfloat16)
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+class Kernel(torch.autograd.Function):
+    """Keeps what torch's packed kernel keeps."""
+
+    @staticmethod
+    def forward(ctx, query, key, value, *_):
+        out = query.clone()
+        ctx.save_for_backward(
+            query, key, value, out, query.new_empty(query.shape[:2], dtype=torch.float32)
+        )
+        return out
+
+
+def test_a_layer_keeps_what_is_planned_for_it(like_cuda, monkeypatch):
+    """Count by hand, in bytes a row and number in bfloat16: 44 D, and the kernel's float32 for each
+    head.
+
+    Inputs of the products 2 + 2, query, key and value 6, what the kernel gives 2, dropout's masks 4
+    + 4, the sums before the norms 4 + 4, and the inner layer before and behind GELU 8 + 8. The plan
+    has 72 D.
+    """
+    monkeypatch.setitem(
+        sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=Kernel.apply)
+    )
+    width = 128
+    heads = 2
+    kept = []
+    batch = packed.pack(finetuning.batch("tiny", 1, 20).sequences)
+    for layers in (2, 3):
+        network = finetuning.network("tiny")
+        seen = {}
+        network.encoder.layer.extend([network.encoder.layer[0]] * (layers - 2))
+        network.config.hidden_dropout_prob = 0.1
+        weights = {weight.data_ptr() for weight in network.parameters()}
+
+        def note(tensor, seen=seen):
+            seen[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            return tensor
+
+        generator = torch.Generator().manual_seed(1)
+        with (
+            torch.autograd.graph.saved_tensors_hooks(note, lambda one: one),
+            setup.autocast("bf16", CPU),
+        ):
+            states = transformer.hidden_states(network, batch, generator=generator)
+        del states
+        kept.append(sum(size for place, size in seen.items() if place not in weights))
+    a_row = (kept[1] - kept[0]) / batch.layout.rows
+    assert a_row == pytest.approx(44 * width + 4 * heads, rel=0.02)
+    assert a_row < 4 * (10 * width + 2 * 4 * width)
+
+
+def test_a_micro_batch_of_bert_base_fills_a_third_of_an_h100(monkeypatch):
+    """79.1 GiB x .35 over 14 layers of 4 x (10 x 768 + 2 x 3072) = 55,296 bytes a row."""
+    card = SimpleNamespace(total_memory=int(79.1 * 2**30))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
+    rows = trainer.micro_batch(BertConfig(), SimpleNamespace(passes=1, held_layers=2), CUDA)
+    assert rows == int(0.35 * card.total_memory / (14 * 55296)) == 38_399
+    twice = trainer.micro_batch(BertConfig(), SimpleNamespace(passes=2, held_layers=2), CUDA)
+    assert twice == pytest.approx(rows * 14 / 26, abs=1), "the encoder's second pass is held, too"
+    logits = _prediction.LOGITS_AT_ONCE["cuda"] * 2 * 2  # a product in bfloat16, and its softmax
+    assert rows * 14 * 44 * 768 + logits + 16 * 110e6 < 0.3 * card.total_memory
