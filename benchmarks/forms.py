@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.describe import describe
+from cdmae.circumstances import describe
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 

@@ -39,8 +39,8 @@ def main(arguments: list[str]) -> None:
 def ordered(arguments: list[str]) -> list[str]:
     """Collect the config files behind one ``--configfile``, and check them.
 
-    Snakemake would read targets that follow a config file as further files; they move to the front.
-    Of two ``--configfile`` it would read only the last.
+    Snakemake would read targets that follow a config file as further files; they move behind
+    ``--``. Of two ``--configfile`` it would read only the last.
     """
     from cdmae.commands import CONFIGFILE, each_file
     from cdmae.config.reading import gather
@@ -48,21 +48,20 @@ def ordered(arguments: list[str]) -> list[str]:
     files: list[str] = []
     targets: list[str] = []
     others: list[str] = []
-    words = each_file(arguments)
     place = others
-    for before, word in pairwise(["", *words]):
-        if word == CONFIGFILE:
+    for before, word in pairwise(["", *each_file(arguments)]):
+        if word in (CONFIGFILE, "--"):
             place = targets
         elif before == CONFIGFILE:
             files.append(str(Path(word).resolve()))
         else:
             place = others if word.startswith("-") else place
             place.append(word)
-    if CONFIGFILE not in words:
+    if not files:
         return arguments
     # refuses a file with code, which Snakemake would run
     gather(ROOT / "config/config.yaml", files)
-    return [*targets, *others, CONFIGFILE, *files]
+    return [*others, CONFIGFILE, *files, "--", *targets]
 
 
 if __name__ == "__main__":

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
+from collections import Counter
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from cdmae.describe import describe
+import psutil
 
 STARTED = "CDMAE_STARTED"  # the environment variable with the start time of a run
 COMMAND = "CDMAE_COMMAND"  # the environment variable with the words of the command, as JSON
@@ -46,6 +48,22 @@ def circumstances() -> dict[str, Any]:
     }
 
 
+def describe() -> dict[str, str]:
+    """Return the system, the processor with its usable cores, the memory and the GPUs."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    known = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.+)", known.read_text()) if known.exists() else None
+    name = found[1].strip() if found else platform.processor() or platform.machine()
+    bytes_ = psutil.virtual_memory().total
+    cards = Counter(_output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines())
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": f"{name}, {cores} core{'s' if cores > 1 else ''}",
+        "memory": f"{bytes_ / 2**30:.0f} GB",
+        "GPU": ", ".join(f"{number} x {card}" for card, number in cards.items()) or "none",
+    }
+
+
 def origin() -> dict[str, Any]:
     """Return the commit of the code, whether tracked files differ from it, and the command.
 
@@ -53,19 +71,19 @@ def origin() -> dict[str, Any]:
     ``./run``, the command is empty.
     """
     found = {"command": json.loads(os.environ.get(COMMAND, "[]"))}
-    top = _git("rev-parse", "--show-toplevel")  # a copy may be in a checkout of something else
-    commit = _git("rev-parse", "HEAD")
+    git = ("git", "-C", str(ROOT))
+    top = _output(*git, "rev-parse", "--show-toplevel")  # a copy may be in another checkout
+    commit = _output(*git, "rev-parse", "HEAD")
     if commit and Path(top).resolve() == ROOT:
-        changes = _git("status", "--porcelain", "--untracked-files=no")
+        changes = _output(*git, "status", "--porcelain", "--untracked-files=no")
         found |= {"commit": commit, "changed": bool(changes)}
     return found
 
 
-def _git(*words: str) -> str:
-    """Return the output of git in the checkout; "" if git fails or is missing."""
-    command = ["git", "-C", str(ROOT), *words]
+def _output(*command: str) -> str:
+    """Return what a command prints; "" if it fails or is missing."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    except OSError:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()

@@ -14,10 +14,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cdmae.errors import InputError, Interrupted, not_python, said
+from cdmae.errors import InputError, Interrupted, said
 
 if TYPE_CHECKING:
     import typer
@@ -26,7 +25,6 @@ INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: the next run resumes
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the quota is used up; free some space and run again, finished steps are kept",
-    errno.EFBIG: "the file exceeds the limit of the shell (ulimit -f) or the file system",
 }
 
 
@@ -37,10 +35,6 @@ def call(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
     """
     from typer import TyperException  # jobs do without
 
-    for word in arguments:
-        # Python decodes other bytes to lone surrogates, which no file or tokenizer accepts
-        if re.search(r"[\ud800-\udfff]", word):
-            raise InputError(f"the argument {word!a} is not UTF-8; allowed: text in UTF-8")
     try:
         app(arguments, prog_name=name, standalone_mode=False)
     except TyperException as error:
@@ -74,9 +68,6 @@ def _report(error: Exception) -> int:
     """Print the message for an error and return the exit status; re-raise unexpected errors."""
     if isinstance(error, InputError):
         return _say(str(error), 1)
-    # this exception's module is imported only when needed
-    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
-        return _say(not_python(error.filename, error), 1)
     if isinstance(error, BrokenPipeError):
         # otherwise the interpreter would print an error while it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -38,9 +38,12 @@ Keys = tuple[str | int, ...]  # the path of a value in a config, from the top le
 LARGEST = 2**31 - 1
 RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 MOST_KINDS = 4  # the most kinds that a message names
-# pydantic's words, and YAML's for the same
+# pydantic's words, and a user's of YAML for the same
 WORDS = {
     "Input should be": "expected",
+    "greater than or equal to": "from",
+    "less than or equal to": "up to",
+    "a valid string": 'text (in quotation marks, as in "no", if YAML reads something else)',
     "a valid tuple": "a list",
     "a valid dictionary": "a mapping",
     "a dictionary": "a mapping",

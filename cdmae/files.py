@@ -5,13 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import re
-import secrets
 import shutil
-import stat
-import time
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,8 +14,6 @@ from typing import Any
 
 from cdmae.errors import InputError
 
-# seconds without a write after which a hidden file from another host counts as abandoned
-ABANDONED = 24 * 3600
 _DIGITS = 16  # hexadecimal digits of a digest
 LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
 
@@ -30,17 +23,19 @@ def complete(path: Path | str) -> Iterator[Path]:
     """Yield a hidden path next to `path`; on exit, sync its content and rename it to `path`.
 
     After an error, the hidden file or folder is removed and `path` is unchanged. The caller creates
-    the file, or calls ``mkdir`` on the yielded path. Hidden files of killed processes are removed
-    first.
+    the file, or calls ``mkdir`` on the yielded path. What a killed process has left is removed
+    first, so that a path may have only one writer at a time.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_abandoned(path)
-    part = _part(path)
+    part = path.with_name(f".{path.name}.part")
+    _remove(part)
     try:
         yield part
         _sync(part)
-        _replace(path, part)
+        if path.is_dir() or part.is_dir():  # a rename replaces only a file by a file
+            _remove(path)
+        os.replace(part, path)
         _sync(path.parent, inside=False)
     except BaseException:
         _remove(part)
@@ -81,10 +76,7 @@ def read_json(path: Path | str) -> Any:
     """Read a JSON file; raises `InputError` if it is not valid JSON."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except RecursionError:
-        raise InputError(f"{path} is not JSON (it is nested too deeply); {remedy(path)}") from None
-    # also raised for bytes that are not UTF-8 and for numbers with thousands of digits
-    except ValueError as error:
+    except ValueError as error:  # also for bytes that are not UTF-8
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
 
 
@@ -110,20 +102,10 @@ def digest(path: Path | str) -> str:
 
 
 def check_file(path: Path | str) -> None:
-    """Raise `InputError` for a pipe, device or socket, because reading it might never end.
-
-    A pipe with a writer is refused as well, because most files are read more than once. Files that
-    cannot be opened are left to their reader.
-    """
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):
-        return
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
-        return
-    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-    kind = kinds.get(stat.S_IFMT(mode), "a device")
-    raise InputError(f"{path} is {kind}; allowed: a file")
+    """Raise `InputError` for a pipe or a device, because most files are read more than once."""
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path} is a pipe or a device; expected a file")
 
 
 def remedy(path: Path | str) -> str:
@@ -135,68 +117,6 @@ def remedy(path: Path | str) -> str:
         if (folder / ".snakemake_timestamp").exists():
             return f"delete {folder} and run again"
     return "delete it and run again"
-
-
-def _part(path: Path) -> Path:
-    """Return a hidden path that no other process on any host uses."""
-    return path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}.part")
-
-
-def _host() -> str:
-    """Hash the host's name and the process-id namespace, which differs between containers."""
-    namespace = ""
-    with suppress(OSError):  # not Linux
-        namespace = os.readlink("/proc/self/ns/pid")
-    return f"{zlib.crc32(f'{platform.node()} {namespace}'.encode()):08x}"
-
-
-def _remove_abandoned(path: Path) -> None:
-    """Remove the hidden files of `path` that ended processes left behind."""
-    pattern = rf"\.{re.escape(path.name)}\.([0-9a-f]{{8}})\.([0-9]+)\.[0-9a-f]{{8}}\.part"
-    for name in os.listdir(path.parent):
-        match = re.fullmatch(pattern, name)
-        if match is None:
-            continue
-        host, process = match.groups()
-        part = path.with_name(name)
-        with suppress(OSError):  # another user's file, or removed meanwhile
-            if host == _host():
-                is_abandoned = not _runs(int(process))
-            else:
-                is_abandoned = time.time() - _written(part) > ABANDONED
-            if is_abandoned:
-                _remove(part)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # another user's process
-        pass
-    return True
-
-
-def _written(part: Path) -> float:
-    """Return the time of the last write to a file, or to anything in a folder."""
-    return max(path.lstat().st_mtime for path in [part, *part.rglob("*")])
-
-
-def _replace(path: Path, part: Path) -> None:
-    """Rename `part` to `path`; an existing folder is moved away first and then removed."""
-    old = None
-    if os.path.lexists(path) and (part.is_dir() or (path.is_dir() and not path.is_symlink())):
-        old = _part(path)
-        os.replace(path, old)
-    try:
-        os.replace(part, path)
-    except OSError:
-        if old is not None:
-            os.replace(old, path)
-        raise
-    if old is not None:
-        _remove(old)
 
 
 def _remove(path: Path) -> None:

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -44,6 +45,7 @@ exec "$0" -m torch.distributed.run --nnodes "$1" --node-rank "$SLURM_NODEID" \
     --nproc-per-node "$2" --master-addr "$3" --master-port "$4" "$5"
 """
 
+_work: list[float] = []  # the seconds of this job's work, without its start
 _locks: list[FileLock] = []  # of this job's GPUs; the system releases them when the process ends
 
 
@@ -72,7 +74,9 @@ def run(function: Callable[..., Any], job: Any, **more: Any) -> typing.NoReturn:
             if gpus > 1:
                 _start_on_gpus(gpus)
                 return
+        began = time.monotonic()
         function(**values)
+        _work.append(time.monotonic() - began)
 
     ending(work)
 
@@ -195,6 +199,9 @@ def _print_to(log: str) -> None:
             os.dup2(0, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             tee.wait(10)  # longer only if a child process survives this one
+        if _work:
+            with open(log, "a", encoding="utf-8") as file:  # cdmae.report.records reads it
+                print(f"work {_work[0]:.3f} s", file=file)
 
     atexit.register(close)
 
@@ -241,16 +248,14 @@ def _choose_gpus(number: int) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         return
     cards = os.environ.get("CUDA_VISIBLE_DEVICES") or _listed()
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cdmae")
     taken: list[str] = []
     for card in cards.replace(",", " ").split():
-        # several hosts may share the folder
-        path = folder / f"gpu-{socket.gethostname()}-{card.replace('/', '_')}.lock"
+        name = f"cdmae-{os.getuid()}-gpu-{card.replace('/', '_')}.lock"
+        lock = FileLock(Path(tempfile.gettempdir(), name), timeout=0, fallback_to_soft=False)
         with contextlib.suppress(OSError, Timeout):
-            folder.mkdir(parents=True, exist_ok=True)
             if len(taken) < number:
-                _locks.append(FileLock(path, timeout=0, fallback_to_soft=False))
-                _locks[-1].acquire()
+                lock.acquire()
+                _locks.append(lock)
                 taken.append(card)
     if len(taken) == number:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
@@ -292,10 +297,10 @@ def _start_on_gpus(number: int) -> None:
 def _start_on_nodes(nodes: int, gpus: int) -> None:
     """Run this script in a process per GPU of several nodes, from the first node of a SLURM job."""
     if "SLURM_JOB_ID" not in os.environ:
-        raise InputError(f"{nodes} nodes are requested; allowed outside a SLURM job: 1")
+        raise InputError(f"{nodes} nodes are requested; expected 1 outside a SLURM job")
     if gpus % nodes:
         raise InputError(
-            f"{gpus} GPUs cannot be divided among {nodes} nodes; allowed: a multiple of {nodes}"
+            f"{gpus} GPUs cannot be divided among {nodes} nodes; expected a multiple of {nodes}"
         )
     if not gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""

@@ -52,7 +52,7 @@ class Progress:
         self.done += count
         self._numbers = numbers or self._numbers
         now = time.monotonic()
-        if now >= self._next:
+        if now >= self._next and self.done != self.total:  # the end has a line of its own
             self._next = now + EVERY
             self._printed = True
             say(self.line(now))

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdmae.arrays import open_parquet, read_batches
+from cdmae.arrays import open_parquet, reading
 from cdmae.files import complete
 
 RUN = pa.schema([("passages", pa.list_(pa.int32())), ("scores", pa.list_(pa.float32()))])
-QUERY_GROUP = 1 << 12  # queries per row group of the file
-QUERIES_AT_ONCE = 1 << 10  # queries per batch of `read_run`
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ def write_run(path: Path | str, run: Run) -> None:
     scores = pa.LargeListArray.from_arrays(starts, pa.array(run.scores))
     table = pa.table({"passages": passages, "scores": scores}).cast(RUN)
     with complete(path) as aside:
-        pq.write_table(table, aside, row_group_size=QUERY_GROUP, write_page_checksum=True)
+        pq.write_table(table, aside, row_group_size=1 << 12, write_page_checksum=True)
 
 
 def run_file(path: Path | str) -> Path:
@@ -95,31 +94,18 @@ def count_queries(path: Path | str) -> int:
 def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
     """Read a run; with `rows`, read only these queries' lists and leave the other lists empty.
 
-    path: a file, or a folder with one run. Memory holds each list once, regardless of the size of
-    the file.
+    path: a file, or a folder with one run.
     """
     path = run_file(path)
     file = open_parquet(path, RUN)
-    capacity = 0
-    for group in range(file.num_row_groups):
-        # counts an empty list as one value
-        capacity += file.metadata.row_group(group).column(0).num_values
-    passages = np.empty(capacity, np.int32)
-    scores = np.empty(capacity, np.float32)
-    wanted = np.full(file.metadata.num_rows, rows is None)
+    with reading(path):
+        table = file.read()
+    wanted = np.full(len(table), rows is None)
     if rows is not None:
         wanted[rows] = True
+        table = table.filter(pa.array(wanted))
     lengths = np.zeros(len(wanted), np.int64)
-    query = 0
-    end = 0
-    for batch in read_batches(file, path, QUERIES_AT_ONCE):
-        chosen = wanted[query : query + len(batch)]
-        batch = batch if chosen.all() else batch.filter(pa.array(chosen))
-        lengths[query + np.flatnonzero(chosen)] = batch["passages"].value_lengths().to_numpy()
-        values = batch["passages"].flatten()
-        cut = slice(end, end + len(values))
-        passages[cut] = values
-        scores[cut] = batch["scores"].flatten()
-        query += len(chosen)
-        end += len(values)
-    return Run(passages[:end], scores[:end], np.concatenate([[0], np.cumsum(lengths)]))
+    lengths[wanted] = pc.list_value_length(table["passages"]).to_numpy()
+    lists = [pc.list_flatten(table[name]).to_numpy() for name in RUN.names]
+    passages, scores = (values.copy() for values in lists)  # pyarrow's are read-only
+    return Run(passages, scores, np.concatenate([[0], np.cumsum(lengths)]))

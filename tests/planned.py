@@ -134,6 +134,8 @@ def dry_run(
             for level in graph.toposorted()
         )
         ordered = [job for level in levels for job in level if job.output]
+        for job in ordered:
+            assert job.resources, "evaluated now, before the globals are those of another config"
         return {
             Job(
                 job.rule.name,

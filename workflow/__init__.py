@@ -1,1 +1,1 @@
-"""The commands of ``./run``, and the modules that the rules import."""
+"""The modules that the rules import."""

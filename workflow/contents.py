@@ -8,16 +8,14 @@ with their digests. A file is read again only if its size, times or inode have c
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from cdmae.files import digest, read_json, write_json
 from cdmae.log import say
 
 PREFIX = "content of "  # of the keys, for the reasons of a run (`workflow.reasons`)
-# nanoseconds after its last change in which a file may change once more and keep its time
-UNSETTLED = 2 * 10**9
 LARGE = 10**9  # bytes that take a few seconds to read
 
 
@@ -34,39 +32,34 @@ class Contents:
     def of(self, paths: Iterable[str]) -> dict[str, str]:
         """Map ``content of PATH`` to the digest of each file, or of each folder."""
         names = sorted(set(map(str, paths)))
-        self.read([name for name in names if name not in self.known])
-        return {f"{PREFIX}{name}": self.known[name] for name in names}
-
-    def read(self, names: list[str]) -> None:
-        """Read the files that have changed since they were last read."""
-        status = {name: _status(Path(name)) for name in names}
-        changed = []
+        changed = False
         for name in names:
-            kept = self.before.get(name)
-            if kept and status[name] and kept[:-1] == status[name]:
-                self.known[name] = kept[-1]
-            else:
-                changed.append(name)
-        size = sum(status[name][0] for name in changed if status[name])
-        if size > LARGE:
-            say(f"reading {size / 1e9:.0f} GB of data to recognise its content; once per change")
-        begun = time.time_ns()
-        for name in changed:
-            self.known[name] = digest(name)
-            is_settled = status[name] and max(status[name][1:3]) < begun - UNSETTLED
-            if is_settled and status[name] == _status(Path(name)):
-                self.before[name] = [*status[name], self.known[name]]
+            if name not in self.known:
+                changed |= self._read(name)
         if changed and self.writes:
             there = {name: kept for name, kept in self.before.items() if Path(name).exists()}
-            write_json(self.kept, there)
+            with suppress(OSError):  # another dry run writes it, or the folder is read-only
+                write_json(self.kept, there)
+        return {f"{PREFIX}{name}": self.known[name] for name in names}
+
+    def _read(self, name: str) -> bool:
+        """Find the digest of a file; return whether the file was read."""
+        status = _status(Path(name))
+        *before, known = self.before.get(name, [""])
+        if status and before == status:
+            self.known[name] = known
+            return False
+        if status and status[0] > LARGE:
+            say(f"reading {name} to recognise its content, once per change")
+        self.known[name] = digest(name)
+        if status:
+            self.before[name] = [*status, self.known[name]]
+        return True
 
 
 def _status(path: Path) -> list[int] | None:
     """Return what changes with a file: size, times and inode; None for a folder or no file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
     if not path.is_file():
         return None
+    found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]

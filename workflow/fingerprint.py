@@ -15,29 +15,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cdmae.errors import InputError, not_python
+from cdmae.files import digest
 
 PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE,)
 ROOT = Path(__file__).resolve().parent.parent
+TEXTS = (".j2", ".css", ".js", ".csv")
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
+# Modules, and packages, that affect no result: jobs receive the settings as parameters.
+NEUTRAL = tuple(
+    f"{PACKAGE}.{name}"
+    for name in ("cli", "config", "errors", "fields", "job", "layout", "log", "terminal")
+)
 # members of classes of settings that check, describe or plan, and decide no result
 NO_RESULT = ("__post_init__", "in_words", "predicted", "further_flops", "read_tokens", "unread")
-BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")  # of the statements in a statement
-# Modules that affect no result: they read config files before any job, and jobs receive the
-# settings as parameters.
-NO_JOBS = ("demands", "load", "reading", "reference")
-CONFIG = [
-    path.relative_to(ROOT).with_suffix("").parts
-    for path in (ROOT / PACKAGE / "config").rglob("*.py")
-    if path.stem not in NO_JOBS
-]
-NEUTRAL = frozenset(
-    [".".join(parts).removesuffix(".__init__") for parts in CONFIG]
-    + [
-        f"{PACKAGE}.{name}"
-        for name in ("cli", "errors", "fields", "job", "layout", "log", "terminal")
-    ]
-)
 
 
 def fingerprint(
@@ -55,7 +46,7 @@ def fingerprint(
     waiting = [Path(script).as_posix(), *plugins]
     while waiting:
         module = waiting.pop()
-        if module in hashes or module in NEUTRAL:
+        if module in hashes or module.startswith(NEUTRAL):
             continue
         path = root / module if module.endswith(".py") else _path(module, root)
         if path is None:
@@ -68,6 +59,20 @@ def fingerprint(
                 name = name.rpartition(".")[0]  # an object in a module
             waiting += [name] if name.split(".")[0] in FOLLOWED else []
     return {name: hashes[name] for name in sorted(hashes)}
+
+
+def texts(*folders: str, root: Path | str = ROOT) -> dict[str, str]:
+    """Map each folder of the project to one hash of the files in it that are not Python.
+
+    These are templates, styles and tables, of which a job reads all that a page needs.
+    """
+    hashes = {}
+    for folder in folders:
+        paths = sorted(path for path in Path(root, folder).rglob("*.*") if path.suffix in TEXTS)
+        names = (path.relative_to(root).as_posix() for path in paths)
+        content = "".join(f"{name} {digest(Path(root, name))}\n" for name in names)
+        hashes[folder] = _hash(content)
+    return hashes
 
 
 def executed(kind: type, *, root: Path | str = ROOT) -> dict[str, str]:
@@ -85,8 +90,7 @@ def executed(kind: type, *, root: Path | str = ROOT) -> dict[str, str]:
         (found,) = (node for node in tree.body if getattr(node, "name", "") == owner.__qualname__)
         own = [node for node in found.body if not isinstance(node, ast.AnnAssign | ast.Expr)]
         text = "".join(_text(node) for node in own if not _decides_nothing(node))
-        name = f"{owner.__module__}.{owner.__qualname__}"
-        hashes[name] = hashlib.sha256(text.encode()).hexdigest()[:12]
+        hashes[f"{owner.__module__}.{owner.__qualname__}"] = _hash(text)
     return hashes
 
 
@@ -98,9 +102,8 @@ def _decides_nothing(node: ast.stmt) -> bool:
 
 def _path(module: str, root: Path) -> Path | None:
     base = root.joinpath(*module.split("."))
-    return next(
-        (path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None
-    )
+    paths = (base.with_suffix(".py"), base / "__init__.py")
+    return next((path for path in paths if path.is_file()), None)
 
 
 @functools.cache
@@ -110,9 +113,11 @@ def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as error:  # the latter for null bytes, before Python 3.12
         raise InputError(not_python(path, error)) from None
-    return hashlib.sha256(_text(tree).encode()).hexdigest()[:12], tuple(
-        dict.fromkeys(_imports(tree))
-    )
+    return _hash(_text(tree)), tuple(dict.fromkeys(_imports(tree)))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _text(node: object) -> str:
@@ -141,19 +146,14 @@ def _is_documented(node: ast.AST) -> bool:
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a statement, and the statements in it, import."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        module = "." * node.level + (node.module or "")
-        yield from (
-            module + ("" if module.endswith(".") else ".") + alias.name for alias in node.names
-        )
-    else:
-        checked = isinstance(node, ast.If) and ast.unparse(node.test) in (
-            "TYPE_CHECKING",
-            "typing.TYPE_CHECKING",
-        )
-        for name in ("orelse",) if checked else BLOCKS:
-            for child in getattr(node, name, ()):
-                yield from _imports(child)
+    """Yield the names that the statements in a node import, but for type checkers."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            module = "." * child.level + (f"{child.module}." if child.module else "")
+            yield from (module + alias.name for alias in child.names)
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            yield from _imports(ast.Module(child.orelse, []))
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from _imports(child)

@@ -1,7 +1,7 @@
-"""What a run does at its beginning and prints at its end.
+"""What a run does at its beginning and end, and what it prints.
 
-Snakemake logs its own last lines after its hooks have run. The lines of this module are therefore
-printed when the process ends.
+Snakemake prints a block of many lines for each job, which the profiles hide with `quiet`. Instead,
+`Terminal` prints a table of the rules with the reasons for their jobs, and a line per job.
 """
 
 from __future__ import annotations
@@ -23,25 +23,35 @@ from typing import TYPE_CHECKING, TextIO
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.io import expand, get_wildcard_constraints, strip_wildcard_constraints
 from snakemake.logging import get_event
+from snakemake.settings.enums import Quietness
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from cdmae.log import say
 from cdmae.terminal import printable
 from workflow import reasons
-from workflow.facts import FIGURES, TABLES
+from workflow.facts import TABLES
 
 if TYPE_CHECKING:
+    from snakemake.jobs import Job
     from snakemake.rules import Rule
     from snakemake.workflow import Workflow
 
 COMMANDS = ("new", "plan", "search", "serve", "importance", "export", "check", "test")  # of ./run
 QUESTION = re.compile(r'<p class="question">(.*?)</p>', re.DOTALL)
 VERDICT = re.compile(r'<h2 class="verdict">(.*?)</h2>', re.DOTALL)
-# Snakemake's advice after a dry run, which users do not need because each job has its reasons
-ADVICE = ("Some jobs were triggered by provenance", "Rules with provenance triggered jobs:")
 UNKNOWN = re.compile(r"No rule to produce (\S+) \(if you use")
-CHANGED = "Params have changed since last execution: "  # printed before the old and the new text
-LOG = re.compile(r"^ +log: (.+) \(check log file\(s\) for error details\)$", re.MULTILINE)
+LONGEST = 200  # the most characters of a line
+# what Snakemake says about every run, or what the table of the rules says better
+HIDDEN = (
+    "Conda environments: ignored",
+    "Execute ",
+    "Reasons:",
+    "Rules with provenance triggered jobs:",
+    "Select jobs to execute",
+    "Singularity containers: ignored",
+    "Some jobs were triggered by provenance",
+    "Using shell:",
+)
 
 _locks: list[TextIO] = []  # the operating system releases a lock when the process ends
 
@@ -85,39 +95,13 @@ def delete_kept(results: str) -> None:
             shutil.rmtree(pieces, ignore_errors=True)
 
 
-def print_failures(log: str) -> None:
-    """Print the reason for each failed job that Snakemake's log names, the first failure last."""
-    text = Path(log).read_text(encoding="utf-8", errors="replace")
-    for path in reversed(dict.fromkeys(LOG.findall(text))):
-        said = Path(path).read_text(errors="replace").strip() if Path(path).is_file() else ""
-        sentences = re.findall(r"^cdmae: .*", said, re.MULTILINE)
-        last = said.split("\n")[-1]
-        reason = sentences[-1] if sentences else last
-        if not sentences and "Traceback" not in said:
-            reason = f"it was ended from outside, perhaps for its memory; its last line is: {last}"
-        _print_last(printable(f"{path}: {reason}"))
-
-
-def print_results(results: str, targets: Iterable[str]) -> None:
-    """Print the paths of the requested exhibits, or the report's path and answers."""
-    exhibits = [name for name in (*TABLES, *FIGURES) if name in targets]
-    for name in exhibits:
-        _print_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
-    page = Path(results, "report/index.html")
-    if exhibits or not page.exists():
-        return
-    _print_last(f"report: {page}")
-    for words in reversed(answers(page)):
-        _print_last(words)
-
-
 def answers(page: Path) -> list[str]:
     """Extract a report's questions with their answers, one line each; omit unanswered ones."""
     text = page.read_text(encoding="utf-8")
     lines = []
     for question, verdict in zip(QUESTION.findall(text), VERDICT.findall(text), strict=False):
         plain = html.unescape(re.sub("<[^>]+>", "", f"{question} {verdict}"))
-        lines.append(printable(" ".join(plain.split())))
+        lines.append(" ".join(plain.split()))
     return lines
 
 
@@ -135,39 +119,97 @@ def suggestion(target: str, rules: Iterable[Rule]) -> str:
             known += expand(strip_wildcard_constraints(pattern), **names)
     near = difflib.get_close_matches(target, known, n=1)
     remedy = f"did you mean {near[0]}?" if near else "snakemake -n lists what it makes"
-    return printable(f"{target} is not made by this config; {remedy}")
+    return f"{target} is not made by this config; {remedy}"
 
 
-class Listener:
-    """A filter of Snakemake's log that adds to its records and drops some.
+class Terminal:
+    """A filter of Snakemake's log, which adds what a run prints instead of blocks.
 
-    It names the settings and modules that changed in the reasons for jobs, and the nearest target
-    if a target is unknown. It prints the results when there is nothing to do, in which case
-    Snakemake runs no hook.
+    It also collects the logs of failed jobs, and names the nearest target if a target is unknown.
     """
 
     def __init__(self, workflow: Workflow, results: str) -> None:
         """Take Snakemake's workflow, and the folder of the results."""
         self.workflow = workflow
         self.results = results
+        self.jobs: list[Job] = []  # those of the run, once they are known
+        self.started: dict[int, int] = {}  # the number of a job, also when it is tried again
+        self.failed: dict[str, None] = {}  # logs
 
     def __call__(self, record: logging.LogRecord) -> bool:
-        """Return whether Snakemake prints a record."""
-        if record.msg == NOTHING_TO_BE_DONE_MSG and not self.workflow.dryrun:
-            delete_kept(self.results)
-            print_results(self.results, self.workflow.dag_settings.targets)
-        unknown = UNKNOWN.search(str(record.msg))
-        if unknown:
-            _print_last(f"cdmae: {suggestion(unknown[1], self.workflow.rules)}")
-        if get_event(record) == LogEvent.JOB_INFO:
-            jobs = (job for job in self.workflow.dag.jobs if job.jobid == record.jobid)
-            change = self.workflow.dag.reason(next(jobs)).params_changed
-            if change:
-                words = reasons.words(change.only_old, change.only_new)
-                record.reason = record.reason.replace(f"{CHANGED}{change}", f"{CHANGED}{words}")
-        return not str(record.msg).startswith(ADVICE)
+        """Return whether Snakemake prints a record, perhaps with other words."""
+        event = get_event(record)
+        quiet = set(self.workflow.output_settings.quiet or ())
+        is_brief = {Quietness.RULES, Quietness.PROGRESS} <= quiet
+        if event == LogEvent.JOB_ERROR and record.log:
+            self.failed[record.log[0]] = None
+            if is_brief:
+                words = f"{record.rule_name} has failed: {record.log[0]} {record.rule_msg or ''}"
+                _say(record, printable(" ".join(words.split()), LONGEST))
+        elif event == LogEvent.RUN_INFO and is_brief:
+            if self.jobs:
+                return False  # the second table of a dry run
+            self.jobs = [job for job in self.workflow.dag.needrun_jobs() if job.output]
+            _say(record, self.table())
+        elif event == LogEvent.JOB_INFO and is_brief:
+            if self.workflow.dryrun or not record.output:
+                return False
+            number = self.started.setdefault(record.jobid, len(self.started) + 1)
+            name = " ".join([record.rule_name, *record.wildcards.values()])
+            _say(record, printable(f"job {number} of {len(self.jobs)}: {name}", LONGEST))
+        elif event == LogEvent.JOB_INFO:
+            job = next(job for job in self.workflow.dag.jobs if job.jobid == record.jobid)
+            record.reason = reasons.of_job(self.workflow.dag.reason(job))
+        elif record.msg == NOTHING_TO_BE_DONE_MSG and not self.workflow.dryrun:
+            self.succeed()  # Snakemake runs no hook
+        for target in UNKNOWN.findall(str(record.msg)):
+            _print_last(f"cdmae: {suggestion(target, self.workflow.rules)}")
+        return not (is_brief and str(record.msg).startswith(HIDDEN))
+
+    def table(self) -> str:
+        """List the rules in their order, with the number of their jobs and the reasons for them."""
+        lines = ["rule            jobs   because of"]
+        for rule in self.workflow.rules:
+            own = [job for job in self.jobs if job.rule == rule]
+            why = dict.fromkeys(reasons.of_job(self.workflow.dag.reason(job)) for job in own)
+            line = f"{rule.name:<14}{len(own):>6}   {'; '.join(why)}"
+            lines += [printable(line, LONGEST - 60)] if own else []
+        return "\n".join([*lines, f"total{len(self.jobs):>15}\n"])
+
+    def succeed(self) -> None:
+        """Delete what is not needed any more; print the paths of the results, and the answers."""
+        delete_kept(self.results)
+        page = Path(self.results, "report/index.html")
+        targets = sorted(self.workflow.dag_settings.targets)
+        if not targets and page.exists():
+            _print_last(f"report: {page}")
+            targets = answers(page)
+        for target in reversed(targets):
+            if target in TABLES:
+                target = f"{target}: {self.results}/tables/{target}.md"
+            _print_last(target)
+
+    def fail(self) -> None:
+        """Print the reason for each failed job from its log, the first failure last."""
+        for path in reversed(self.failed):
+            said = Path(path).read_text(errors="replace").strip() if Path(path).is_file() else ""
+            sentences = re.findall(r"^cdmae: .*", said, re.MULTILINE)
+            last = said.split("\n")[-1]
+            reason = sentences[-1] if sentences else last
+            if not sentences and "Traceback" not in said:
+                reason = f"it was ended from outside, perhaps for its memory; its last line: {last}"
+            _print_last(f"{path}: {reason}")
+
+
+def _say(record: logging.LogRecord, words: str) -> None:
+    """Replace what Snakemake's handlers print of a record."""
+    record.event = None
+    record.msg = words
 
 
 def _print_last(line: str) -> None:
-    """Print a line at the end of the process, before the lines of earlier calls."""
-    atexit.register(print, line, file=sys.stderr)
+    """Print a line at the end of the process, before the lines of earlier calls.
+
+    Snakemake logs its own last lines after its hooks have run.
+    """
+    atexit.register(print, printable(line), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Name the settings and modules that are the reason to run a job again.
+"""Name the settings, modules and files that are the reason to run a job again.
 
 Snakemake prints the old and the new text of every parameter; a job's settings have dozens of keys.
 """
@@ -6,39 +6,49 @@ Snakemake prints the old and the new text of every parameter; a job's settings h
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdmae.fields import show
 from workflow.contents import PREFIX
-from workflow.fingerprint import FOLLOWED
+
+if TYPE_CHECKING:
+    from snakemake.jobs import Reason
 
 SHOWN = 5  # changes in the reason for one job
+MISSING = "output files have to be generated"  # Snakemake's words
+SHORT = {MISSING: "missing output", "input files updated by another job": "jobs before them"}
 
 
-def words(before: Iterable[str], now: Iterable[str]) -> str:
+def of_job(reason: Reason) -> str:
+    """Return what is missing or has changed for a job, or else Snakemake's other reasons."""
+    names = list(reason.get_names())
+    if MISSING in names:
+        return SHORT[MISSING]
+    if reason.params_changed:
+        return changes(reason.params_changed.only_old, reason.params_changed.only_new)
+    return ", ".join(SHORT.get(name, name) for name in names)
+
+
+def changes(before: Iterable[str], now: Iterable[str]) -> str:
     """Name the first settings and modules that differ between two sets of recorded parameters."""
-    changes = named(before, now)
-    more = len(changes) - SHOWN
-    return "; ".join([*changes[:SHOWN], f"{more} more"] if more > 0 else changes)
-
-
-def named(before: Iterable[str], now: Iterable[str]) -> list[str]:
-    """Name the settings and modules that differ between two sets of recorded parameters."""
     try:
-        old, new = flat(before), flat(now)
+        old, new = _read(before), _read(now)
     except (SyntaxError, TypeError, ValueError):
-        return ["its parameters were recorded by another version of the workflow"]
+        return "its parameters were recorded by another version of the workflow"
     # as text, because nan differs from itself
     keys = [key for key in old | new if repr(old.get(key)) != repr(new.get(key))]
-    return [in_words(key, old, new) for key in keys]
+    words = [_in_words(key, old, new) for key in keys[:SHOWN]]
+    more = [f"{len(keys) - SHOWN} more"] if len(keys) > SHOWN else []
+    return "; ".join(words + more)
 
 
-def in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Describe the change of one key; for a module or a file, only its name."""
     if key.startswith(PREFIX):
         return key
-    if key.endswith(".py") or key.split(".")[0] in FOLLOWED:
+    if key.endswith(".py") or re.match(r"(cdmae|benchmarks|config)[./]", key):
         return f"code of {key}"
     name = key.removeprefix("settings.")
     if key not in before:
@@ -48,7 +58,7 @@ def in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str
     return f"{name} was {show(before[key])} and is {show(now[key])}"
 
 
-def flat(recorded: Iterable[str]) -> dict[str, Any]:
+def _read(recorded: Iterable[str]) -> dict[str, Any]:
     """Read recorded parameters as one mapping; dots join the keys of nested mappings."""
     values: dict[str, Any] = {}
     for text in recorded:

@@ -41,7 +41,7 @@ def values_of(config: list[str]) -> dict[str, Any]:
     for word in config:
         key, equals, value = word.partition("=")
         if not equals:
-            raise InputError(f"--config has {word}; allowed: KEY=VALUE, such as seed=42")
+            raise InputError(f"--config has {word}; expected KEY=VALUE, such as seed=42")
         try:
             values[key] = yaml.load(value, yaml.BaseLoader)  # makes text only
         except yaml.YAMLError:

@@ -43,6 +43,8 @@ def check_results(results: str) -> None:
         words = "; expected a path without spaces, wildcards and colons, not from - or ~"
         raise refusal(keys, f" is {show(results)}{words}")
     folder = Path(results).resolve()
+    if any(len(os.fsencode(part)) > 200 for part in folder.parts):
+        raise refusal(keys, f" is {show(results)}; expected names of up to 200 bytes")
     in_source = any(folder.is_relative_to(ROOT / source) for source in SOURCES)
     if in_source or ROOT.is_relative_to(folder):
         words = ", among the files of the checkout; expected a folder of its own"

@@ -1,7 +1,7 @@
 """Settings of encoders: their pre-training.
 
 `cdmae.config.objectives` has a class for each objective, with its own settings and the facts that
-the plan, the model card and the workflow need.
+the model card and the trainer need.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Encoder:
 
 @settings
 class Pretraining(Encoder):
-    """A pre-trained encoder: the settings of all objectives, and their defaults for the plan.
+    """A pre-trained encoder: the settings of all objectives.
 
     decoder_layers: the number of Transformer layers in addition to the encoder's.
     held_layers: the number of these layers with activations in memory at the same time.

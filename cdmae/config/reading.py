@@ -13,6 +13,8 @@ from cdmae.errors import InputError, cause
 from cdmae.fields import Keys, show
 from cdmae.files import check_file
 
+CODE = "__use_yte__"  # Snakemake would run expressions in such a file
+
 
 class Values(dict):
     """Plain values; `places` has the file and line of each key."""
@@ -28,15 +30,20 @@ def read_yaml(path: Path | str) -> Values:
     check_file(path)
     near = os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else str(path)
     try:
-        with Path(path).open("rb") as file:
-            loader = yaml.SafeLoader(file)
-            node = loader.get_single_node()
-            places = _places(node, near)  # before merge keys are resolved
-            values = loader.construct_document(node) if node else None
-    except (OSError, yaml.YAMLError) as error:
+        loader = yaml.SafeLoader(Path(path).read_text(encoding="utf-8"))
+        node = loader.get_single_node()
+        places = _places(node, near)  # before merge keys are resolved
+        values = loader.construct_document(node) if node else None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1
+        raise InputError(f"{near}, line {line}: not YAML: {error.problem}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"the config file {path} cannot be read: {cause(error)}") from None
     if not isinstance(values, dict):
         raise InputError(f"{path} contains {show(values)}; expected a mapping of settings")
+    if CODE in values:
+        where = places[(CODE,)]
+        raise InputError(f"{where}: the key {CODE} makes a config file run code; remove it")
     values = Values(values)
     values.places = places
     return values

@@ -92,6 +92,20 @@ def of_kind(config: Config, *kinds: str) -> list[str]:
     return [name for name, system in config.systems.items() if system.kind in kinds]
 
 
+def beside(config: Config, name: str) -> list[str]:
+    """List the systems that a trained system's card shows, too: BM25, and its own checkpoint.
+
+    The checkpoint is a system of kind external, as it was published.
+    """
+    start = config.starts[start_of(config, name)].checkpoint
+    published = [
+        other
+        for other in of_kind(config, "external")
+        if start and config.systems[other].model == start
+    ]
+    return [*of_kind(config, "bm25")[:1], *published[:1]]
+
+
 def trained(config: Config) -> list[str]:
     """List the systems with a model of their own, in the order of the config."""
     return [name for name, system in config.systems.items() if system.trained]
@@ -204,26 +218,6 @@ def needed(config: Config, collection: str) -> dict[str, list[Any]]:
     for split, grade in config.evaluation.relevant.get(collection, {}).items():
         found[f"evaluation.relevant.{collection}.{split}"] = ["grade", split, grade]
     return found
-
-
-def prompts(config: Config, start: str) -> dict[str, list[Any]]:
-    """Map each prompt that a tokenizer reads to its text, and to the lengths by setting.
-
-    A prompt and its text are cut together, at the length of the stage or of a collection.
-    """
-    found: dict[str, list[Any]] = {}
-    evaluated = config.evaluation.lengths
-    lengths = {f"evaluation.lengths.{name}": length for name, length in evaluated.items()}
-    for name in seeds.first(trained(config)):
-        stage = config.stages[config.systems[name].stage]
-        if stage.kind != "retriever" or start_of(config, name) != start:
-            continue
-        keys = f"stages.{config.systems[name].stage}"
-        queries = {f"{keys}.query_length": stage.query_length}
-        passages = {f"{keys}.passage_length": stage.passage_length}
-        found[f"{keys}.query_prompt"] = [stage.query_prompt, queries | lengths]
-        found[f"{keys}.passage_prompt"] = [stage.passage_prompt, passages | lengths]
-    return {key: prompt for key, prompt in found.items() if prompt[0]}
 
 
 def trained_encoders(config: Config) -> list[str]:

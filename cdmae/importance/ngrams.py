@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdmae.arrays import appending, map_array, seal, write_array
+from cdmae.arrays import appending, read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.importance import table as ngram_table
@@ -66,7 +66,7 @@ def count_to(
         with TemporaryDirectory(dir=aside) as scratch:
             with appending(Path(scratch, "words.npy"), np.uint32) as append:
                 segments, numbering = number_words(tokens, unit, append)
-            words = map_array(Path(scratch, "words.npy"))
+            words = read_array(Path(scratch, "words.npy"))
             kind = np.uint32 if len(words) <= SMALL else np.uint64
             counts = _reserve(aside / "counts.npy", (window, len(words)), kind)
             text = _Text(words, len(numbering), segments, counts)
@@ -83,7 +83,6 @@ def count_to(
                 longer = _reserve(Path(scratch, f"rows_{order}.npy"), (len(words),), kind)
                 number = _count(order, text, rows, longer, aside, memory)
                 rows = longer
-        seal(aside / "counts.npy")
         lengths = np.diff(segments)
         totals = [np.maximum(0, lengths - order).sum() for order in range(window)]
         write_array(aside / "segments.npy", segments)

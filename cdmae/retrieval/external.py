@@ -87,8 +87,7 @@ class Encoder:
                 parts.append(self._encode(loaded, "document", some, prompt))
                 if progress:
                     progress.advance(len(some))
-            kind = kinds.of(parts[0])
-            return kind.kept(kind.joined(parts))
+            return kinds.of(parts[0]).joined(parts)
 
         size = vectors.MULTI_SHARD if kind_of(loaded) == "multi" else vectors.SHARD
         return cut(count_passages(collection), _width(loaded), make, size)
@@ -184,6 +183,8 @@ def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
         }
         device = str(setup.device())
         loaded = classes[kind](name, trust_remote_code=False, device=device, **where_from)
+        if Path(name).is_dir():
+            _check_weights(loaded)
     except InputError as error:
         raise InputError(f"the model {model} cannot be used: {error}") from None
     except Exception as error:  # from one of many libraries
@@ -256,6 +257,18 @@ def _kind(model: str, name: str, where_from: dict[str, Any], head: str) -> str:
             "head: dense, for the mean of its states, or head: sparse, for SPLADE"
         )
     return "dense" if head == "auto" else head
+
+
+def _check_weights(model: Loaded) -> None:
+    """Raise `InputError` if a folder lacks weights of the network, which would begin at random."""
+    network = getattr(model[0], "auto_model", None)
+    if network is None:
+        return
+    _, found = type(network).from_pretrained(network.name_or_path, output_loading_info=True)
+    damaged = sorted(key for key in found["missing_keys"] if not key.startswith("pooler."))
+    damaged += sorted(key for key, *_ in found["mismatched_keys"])
+    if damaged:
+        raise InputError(f"its files lack {len(damaged)} weights of the network: {damaged[0]}")
 
 
 def _cut(model: Loaded, length: int) -> None:

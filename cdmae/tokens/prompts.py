@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from cdmae.config.heads import FRAME
@@ -40,20 +39,3 @@ def read_prompt(text: str, tokenizer: Path | str) -> tuple[int, ...]:
 def room(prompt: int, length: int) -> int:
     """Return how many word-pieces of a text remain after a prompt of `prompt` word-pieces."""
     return length - FRAME - prompt
-
-
-def check(key: str, text: str, lengths: Mapping[str, int], tokenizer: Path | str) -> None:
-    """Raise `InputError` if a prompt leaves no room for a text, or is joined to its first word.
-
-    key: the prompt's setting. lengths: by setting, the lengths at which prompt and text are cut.
-    """
-    try:
-        pieces = len(read_prompt(text, tokenizer))
-    except InputError as error:
-        raise InputError(f"{key}: {error}") from None
-    for setting, length in lengths.items():
-        if room(pieces, length) < 1:
-            raise InputError(
-                f"{key} uses {pieces} word-pieces, but {setting} is {length}; allowed: a prompt "
-                "that leaves room for a text and two special tokens"
-            )

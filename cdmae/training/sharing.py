@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.arrays import map_array, write_array
+from cdmae.arrays import read_array, write_array
 from cdmae.training.ranks import Ranks
 
 Arrays = dict[str, np.ndarray]
@@ -38,7 +38,7 @@ class Shared:
                 write_array(folder / f"{key}.npy", values)
         self.group.wait_for_first(str(folder))
         paths = sorted(folder.iterdir())
-        return {path.stem: map_array(path).view(np.ndarray) for path in paths}
+        return {path.stem: read_array(path).view(np.ndarray) for path in paths}
 
 
 ALONE = Shared()

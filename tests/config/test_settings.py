@@ -56,7 +56,7 @@ def test_values_have_their_types_and_survive_json():
         ("windw", 2, "top.windw is not", "did you mean window?"),
         ("zzz", 2, "top.zzz is not", "config/README.md"),
         ("name", "bad", "top: name is bad", "another"),
-        ("name", 3, "top.name is 3", "string"),
+        ("name", 3, "top.name is 3", "text"),
         ("window", 1, "top.window is 1", "2"),
         ("window", 2.5, "top.window is 2.5", "integer"),
         ("window", True, "top.window is true", "number"),

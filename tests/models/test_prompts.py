@@ -1,7 +1,5 @@
 """Prompts of trained retrievers: training, search and sentence-transformers read one sequence."""
 
-import importlib
-
 import numpy as np
 import pytest
 from tiny_tokenizers import KINDS
@@ -86,8 +84,6 @@ def test_a_prompt_and_a_text_have_the_word_pieces_of_both_together(kind, tmp_pat
 
 
 def test_a_prompt_that_fills_the_length_is_refused(tiny):
-    with pytest.raises(ValueError, match="query_prompt is ba, whose last word would run into"):
-        stage("retriever", query_prompt="ba")
     recipe = stage("retriever", query_prompt="babebibobubabebibobubabebibobu: ")
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
     queries = sequences.queries(tiny.queries, tiny.encoder, 1)
@@ -95,34 +91,3 @@ def test_a_prompt_that_fills_the_length_is_refused(tiny):
     short = checkpoint.at(model, 8)
     with pytest.raises(InputError, match="^query_prompt .* of 8 word-pieces; allowed"):
         sequences.texts(short, "query", queries, np.arange(1))
-
-
-@pytest.mark.parametrize(
-    ("lengths", "words"),
-    [
-        ({"stages.one.query_length": 32, "evaluation.lengths.nq": 64}, ""),
-        ({"stages.one.query_length": 16}, "stages.one.query_length is 16"),
-        ({"stages.one.query_length": 32, "evaluation.lengths.nq": 16}, "evaluation.lengths.nq is "),
-    ],
-)
-def test_the_job_of_the_tokenizer_refuses_a_prompt_that_fills_a_length(
-    tiny, tmp_path, lengths, words
-):
-    script = importlib.import_module("workflow.scripts.tokenizer")
-
-    def make(prompt):
-        prompted = {"stages.one.query_prompt": [prompt, lengths]}
-        start = {"collection": "tiny", "vocabulary": 160}
-        output = tmp_path / "tokenizer"
-        script.main(settings=start, prompted=prompted, collection=tiny.collection, output=output)
-        return len(Prompt.read(prompt, output).ids)
-
-    long = "babebibobubabebibobubabebibobu: "
-    if words:
-        with pytest.raises(InputError, match=f"^stages.one.query_prompt uses .*, but {words}"):
-            make(long)
-    else:
-        assert 14 < make(long) < 30
-    with pytest.raises(InputError, match="^stages.one.query_prompt: .* joins the end"):
-        make("ba")
-    assert make("a: ") < 5

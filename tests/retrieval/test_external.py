@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_training import stage, train
 
 from cdmae.errors import InputError
@@ -211,3 +212,15 @@ def test_what_fails_while_encoding_ends_in_a_sentence(model, tiny, tmp_path):
     save_file(weights, damaged / "model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match="/damaged returns vectors with NaN or infinity"):
         queries(damaged, ["lola"])
+
+
+def test_a_folder_that_lacks_weights_is_refused(tiny, tmp_path):
+    """transformers would begin with random ones."""
+    dense(tiny, tmp_path / "model")
+    file = tmp_path / "model/model.safetensors"
+    weights = load_file(file)
+    name = next(key for key in weights if "attention" in key)
+    weights.pop(name)
+    save_file(weights, file, {"format": "pt"})
+    with pytest.raises(InputError, match=f"lack 1 weights of the network: {name}"):
+        load(str(tmp_path / "model"))

@@ -126,20 +126,6 @@ def test_snakemake_alone_plans_a_run(folder, arguments, programs):
     assert "This was a dry-run" in printed
 
 
-def test_a_script_that_is_not_python_is_one_sentence(folder):
-    copy = folder / "checkout"
-    for part in ("workflow", "cdmae", "config", "envs", "benchmarks"):
-        shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
-    script = copy / "workflow/scripts/collection.py"
-    script.write_text(f"{script.read_text()}\nif x\n")
-    run = [sys.executable, "-m", "snakemake", "-n", "-s", copy / "workflow/Snakefile"]
-    run += ["--configfile", "config.yaml"]
-    done = subprocess.run(run, cwd=folder, capture_output=True, text=True)
-    last = done.stderr.strip().split("\n")[-1]
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert re.match(rf"cdmae: {script}, line \d+, is not valid Python: .*; correct it", last)
-
-
 def test_the_catalogue_finds_what_it_shows(rules):
     usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
     assert usage["software-stack-deployment"]["conda"] and usage["report"]

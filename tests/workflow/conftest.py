@@ -72,7 +72,7 @@ class Checkout:
 
     def plan(self, *arguments: str) -> Counter:
         """What a dry run would do: ``rule wildcards`` to count. What it said is in `said`."""
-        self.said = self.run(*SMOKE, *arguments, "-n")
+        self.said = self.run(*SMOKE, *arguments, "-n", "--quiet", "host")
         assert ("Nothing to be done" in self.said) != ("This was a dry-run" in self.said)
         return jobs(self.said)
 
@@ -83,7 +83,12 @@ class Checkout:
 
 
 def jobs(said: str) -> Counter:
-    """The jobs that Snakemake names, as ``rule value,value`` with the values of the wildcards."""
+    """The jobs that a run names, as ``rule value,value`` with the values of the wildcards."""
+    started = re.findall(r"^job \d+ of \d+: (\w+)(.*)$", said, flags=re.MULTILINE)
+    if started:
+        return Counter(
+            f"{rule} {values.strip().replace(' ', ',')}".strip() for rule, values in started
+        )
     blocks = re.split(r"^(?:local)?rule (\w+):$", said, flags=re.MULTILINE)[1:]
     counts = Counter()
     for rule, block in zip(blocks[::2], blocks[1::2], strict=True):
@@ -93,8 +98,8 @@ def jobs(said: str) -> Counter:
             if wildcards
             else []
         )
-        counts[" ".join([rule, ",".join(values)]).strip()] += 1
-    return counts
+        counts[" ".join([rule, ",".join(values)]).strip()] += rule != "default"
+    return +counts
 
 
 def end(process: subprocess.Popen, number: signal.Signals = signal.SIGKILL) -> None:

@@ -33,27 +33,23 @@ SMALL = {  # over config/collection-paper.yaml
 def write_collection(folder, checkpoint):
     """Passages of random words in BEIR's layout, and queries of some words of theirs."""
     rng = random.Random(1)
-    vocabulary = json.loads((checkpoint / "tokenizer.json").read_text())["model"]["vocab"]
-    words = sorted(
-        piece for piece in vocabulary if piece.isascii() and piece.isalpha() and len(piece) > 4
-    )
-    passages = [rng.sample(words[:2000], 30) for _ in range(60)]
+    pieces = json.loads((checkpoint / "tokenizer.json").read_text())["model"]["vocab"]
+    words = sorted(each for each in pieces if each.isascii() and each.isalpha() and len(each) > 4)
+    texts = [rng.sample(words[:2000], 30) for _ in range(60)]
+    corpus = [
+        {"_id": f"p{row}", "title": text[0], "text": " ".join(text[1:])}
+        for row, text in enumerate(texts)
+    ]
+    queries = [
+        {"_id": f"q{row}", "text": " ".join(rng.sample(text, 5))} for row, text in enumerate(texts)
+    ]
     (folder / "qrels").mkdir(parents=True)
-    with (
-        (folder / "corpus.jsonl").open("w") as corpus,
-        (folder / "queries.jsonl").open("w") as queries,
-    ):
-        for row, passage in enumerate(passages):
-            corpus.write(
-                json.dumps({"_id": f"p{row}", "title": passage[0], "text": " ".join(passage[1:])})
-                + "\n"
-            )
-            queries.write(
-                json.dumps({"_id": f"q{row}", "text": " ".join(rng.sample(passage, 5))}) + "\n"
-            )
+    for name, rows in (("corpus", corpus), ("queries", queries)):
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     for split, rows in {"train": range(8), "test": range(8, 16)}.items():
         judged = "".join(f"q{row}\tp{row}\t1\n" for row in rows)
-        (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+        (folder / f"qrels/{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    return corpus
 
 
 def test_a_published_checkpoint_goes_through_all_stages_to_the_report(
@@ -61,37 +57,26 @@ def test_a_published_checkpoint_goes_through_all_stages_to_the_report(
 ):
     from sentence_transformers import SentenceTransformer
 
-    write_collection(tmp_path / "mine", tiny_bert)
+    corpus = write_collection(tmp_path / "mine", tiny_bert)
     mine = {
         "collections": {"mine": {"path": str(tmp_path / "mine")}},
         "starts": {"bert": {"checkpoint": str(tiny_bert)}},
     }
-    said = fresh.run(
-        "--configfile", "config/collection-paper.yaml", overlay(yaml.safe_dump(SMALL | mine))
-    )
+    own = overlay(yaml.safe_dump(SMALL | mine))
+    said = fresh.run("--configfile", "config/collection-paper.yaml", own)
     results = fresh.folder / "results/mine"
     assert "My collection" in (results / "report/index.html").read_text(), said
-    assert sorted(path.name for path in (results / "models").iterdir()) == [
-        "reranker",
-        "stage1",
-        "stage2",
-        "stage3",
-    ]
+    models = {path.name for path in (results / "models").iterdir()}
+    assert models == {"reranker", "stage1", "stage2", "stage3"}
 
-    before, after = (
-        load_file(folder / "model.safetensors")
-        for folder in (tiny_bert, results / "encoders/cdmae")
-    )
+    folders = (tiny_bert, results / "encoders/cdmae")
+    before, after = (load_file(folder / "model.safetensors") for folder in folders)
     name = "bert.encoder.layer.1.output.LayerNorm."
     change = (after[f"{name}weight"] - before[f"{name}gamma"]).abs().max()
     assert 0 < change < 0.01, "it was pre-trained from there"
 
-    texts = [
-        " ".join(json.loads(line)["text"] for line in (tmp_path / "mine/corpus.jsonl").open()),
-        "bridge",
-    ]
-    model = results / "models/stage3"
-    theirs = SentenceTransformer(str(model), device="cpu")
+    texts = [" ".join(row["text"] for row in corpus), "bridge"]
+    theirs = SentenceTransformer(str(results / "models/stage3"), device="cpu")
     theirs[0].query_length = 32
-    ours = vectors.encode_queries(model, texts)
+    ours = vectors.encode_queries(results / "models/stage3", texts)
     np.testing.assert_allclose(ours, theirs.encode_query(texts), atol=1e-5)

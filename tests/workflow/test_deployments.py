@@ -2,8 +2,6 @@
 these two for.
 """
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -46,55 +44,29 @@ exec "$@"
 """
 
 
-@pytest.fixture
-def tools(tmp_path, programs):
-    """A function that puts stand-ins on the PATH."""
-    packages = "\n".join(path for path in sys.path if path.endswith("site-packages"))
-
-    def put(**scripts):
-        programs({
-            name: text.replace("FOLDER", str(tmp_path)).replace("PACKAGES", packages) for name, text in scripts.items()
-        })  # fmt: skip
-
-    return put
-
-
-def test_jobs_run_with_the_python_of_snakemake_where_its_environment_is_not_activated(
-    finished, programs
+def test_jobs_run_in_the_environment_of_conda_and_in_the_image_of_apptainer(
+    finished, tmp_path, programs
 ):
-    """Although another Python, without any packages, is first on the PATH."""
-    bare = programs({"python": "echo no packages >&2; exit 1"})
-    command = [sys.executable, "-m", "snakemake", TARGET, "--force", *SMOKE]
-    environment = os.environ | {"PATH": f"{bare}:/usr/bin:/bin"}
-    ended = subprocess.run(
-        command, cwd=finished.folder, env=environment, capture_output=True, text=True
-    )
-    assert ended.returncode == 0, ended.stderr
+    """What one environment has made, another one does not make again."""
+    packages = "\n".join(path for path in sys.path if path.endswith("site-packages"))
+    tools = {"conda": CONDA, "activate": ACTIVATE, "apptainer": APPTAINER}
+    for name, text in tools.items():
+        programs({name: text.replace("FOLDER", str(tmp_path)).replace("PACKAGES", packages)})
+    ran, image = tmp_path / "ran", tmp_path / "cdmae.sif"
 
-
-def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools):
-    tools(conda=CONDA, activate=ACTIVATE)
-    finished.run(
-        *SMOKE, TARGET, "--force", "--sdm", "conda", "--conda-prefix", str(tmp_path / "envs")
-    )
+    conda = ("--sdm", "conda", "--conda-prefix", str(tmp_path / "envs"))
+    finished.run(*SMOKE, TARGET, "--force", *conda)
     (asked,) = tmp_path.glob("envs/*.yaml")
     assert asked.read_text() == (ROOT / "envs/cpu.yaml").read_text()
-    ran = (tmp_path / "ran").read_text().splitlines()
-    prefixes, scripts = zip(*(line.split(" ", 1) for line in ran), strict=True)
+    prefixes, scripts = zip(*(line.split(" ", 1) for line in ran.read_text().splitlines()), strict=True)  # fmt: skip
     assert set(prefixes) == {str(asked.with_suffix(""))}
     assert scripts[-1].endswith(".tokens.py")
-    assert not finished.plan(TARGET), (
-        "what one environment has made another one does not make again"
-    )
 
-
-def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
-    image = tmp_path / "cdmae.sif"
+    ran.unlink()
     image.touch()
-    tools(apptainer=APPTAINER)
-    words = (TARGET, "--force", "--sdm", "apptainer", "--apptainer-args=--bind /scratch")
-    finished.run(*SMOKE, *words, CDMAE_IMAGE=str(image))
-    ran = (tmp_path / "ran").read_text().splitlines()
-    assert ran[0] == "option --bind /scratch"
-    assert ran[-1].startswith(f"in {image}: ") and ran[-1].endswith(".tokens.py")
+    options = ("--sdm", "apptainer", "--apptainer-args=--bind /scratch")
+    finished.run(*SMOKE, TARGET, "--force", *options, CDMAE_IMAGE=str(image))
+    option, *_, last = ran.read_text().splitlines()
+    assert option == "option --bind /scratch"
+    assert last.startswith(f"in {image}: ") and last.endswith(".tokens.py")
     assert not finished.plan(TARGET)

@@ -46,22 +46,20 @@ def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, config):
     assert len(names) == len(jobs)
 
 
-def test_progress_reached_the_terminal(smoke):
-    assert "collections.pydocs:" in smoke.ran
-    assert "report: results/smoke/report/index.html" in smoke.ran
+def test_the_terminal_shows_the_plan_each_job_its_progress_and_the_report(smoke):
+    lines = smoke.ran.splitlines()
+    assert "pretrain           5   missing output" in lines
+    assert any(line.startswith("collections.pydocs: ") for line in lines)
+    assert any(line.endswith(": train cdmae-stage3") for line in lines)
+    assert lines[-1] == "report: results/smoke/report/index.html"
+    assert max(map(len, lines)) <= 200 and not any(line.startswith("    ") for line in lines)
 
 
-def test_collection(config, at):
+def test_collection_tokens_and_importance(config, at):
     for name in config.collections:
         passages = read_passages(at(f"collections/{name}"))
-        assert len(passages) > 100
-        assert len(set(passages["passage_id"].to_pylist())) == len(passages)
+        assert len(passages) == len(set(passages["passage_id"].to_pylist())) > 100
     assert len(read_queries(at("collections/pydocs"), "train")) == 200
-    judged = read_qrels(at("collections/pydocs"), "dev")
-    assert len(judged) >= len(read_queries(at("collections/pydocs"), "dev")) > 0
-
-
-def test_tokens_importance_and_masked_terms(at):
     tokens = read_tokens(at("tokens/tiny/pydocs"))
     assert len(tokens) == len(read_passages(at("collections/pydocs"), columns=[]))
     assert tokens.starts[-1] == len(tokens.ids) and tokens.ids.max() < 1000
@@ -72,32 +70,22 @@ def test_tokens_importance_and_masked_terms(at):
     assert found["importance"]["stop_word_share"] < found["uniform"]["stop_word_share"]
 
 
-def test_pretrain(at):
-    steps = {
-        path.name: read_json(path / "about.json").get("steps", 0)
-        for path in Path(at("encoders")).iterdir()
-    }
+def test_encoders_negatives_and_the_teacher_s_scores(at):
+    folders = Path(at("encoders")).iterdir()
+    steps = {folder.name: read_json(folder / "about.json").get("steps", 0) for folder in folders}
     # without pre-training, stage 1 is trained once
     assert steps == {"none": 0, "mae": 30, "cdmae": 30, "mae@43": 30, "cdmae@43": 30}
     curve = pd.read_csv(at("encoders/cdmae/steps.tsv"), sep="\t")
-    assert curve["step"].iloc[-1] == 30
-    assert np.isfinite(curve.to_numpy(dtype=float)).all()
-
-
-@pytest.mark.parametrize("system", ["bm25", "cdmae-stage1", "cdmae-stage2"])
-def test_negatives(at, system):
-    run = read_run(at(f"runs/{system}/pydocs.train"))
-    assert len(run) == 200
-    assert np.diff(run.starts).max() == 50, "the depth that the stages ask for"
-
-
-def test_teacher(at):
-    run = read_run(at("teachers/cdmae-stage3.parquet"))
+    assert curve["step"].iloc[-1] == 30 and np.isfinite(curve.to_numpy(dtype=float)).all()
+    for system in ("bm25", "cdmae-stage1", "cdmae-stage2"):
+        run = read_run(at(f"runs/{system}/pydocs.train"))
+        assert len(run) == 200
+        assert np.diff(run.starts).max() == 50, "the depth that the stages ask for"
+    scored = read_run(at("teachers/cdmae-stage3.parquet"))
     positives = read_qrels(at("collections/pydocs"), "train").groupby("query")["passage"].apply(set)
     for query, judged in positives.items():
-        passages, scores = run.ranked(query)
-        assert judged & set(passages.tolist()), "positives are scored too"
-        assert np.isfinite(scores).all()
+        passages, scores = scored.ranked(query)
+        assert judged & set(passages.tolist()) and np.isfinite(scores).all()
 
 
 def test_runs_and_measures(config, at):
@@ -112,34 +100,31 @@ def test_runs_and_measures(config, at):
         assert found["value"].between(0, 1).all()
         assert set(found["measure"]) == set(config.evaluation.measures)
     values = read_measures(at("measures/bm25.tsv"))
-    assert values.query("measure == 'RR@10' and collection == 'pydocs'")["value"].mean() > 0.1, (
-        "BM25 finds things"
-    )
+    of = values.query("measure == 'RR@10' and collection == 'pydocs'")
+    assert of["value"].mean() > 0.1, "BM25 finds things"
 
 
 def test_models_are_whole_and_have_cards(config, at):
     """That they load elsewhere, the README's example shows."""
     for system in systems.trained(config):
-        folders = (Path(at(f"{part}/{system}")) for part in ("trained", "models"))
-        trained, model = ({path.name for path in folder.iterdir()} for folder in folders)
-        assert {"model.safetensors", "config.json", "tokenizer.json", "modules.json"} <= model | {
-            "modules.json"
-        }
+        trained, model = (
+            {path.name for path in Path(at(f"{part}/{system}")).iterdir()}
+            for part in ("trained", "models")
+        )
+        assert {"model.safetensors", "config.json", "tokenizer.json"} <= model
         assert trained - {".snakemake_timestamp"} <= model
         text = Path(at(f"models/{system}/README.md")).read_text()
-        assert system in text and "RR@10" in text
-        assert "Made from python 3." in text and "passages: " in text, (
-            "the collection's versions and counts"
-        )
+        assert system in text and "RR@10" in text and "Made from python 3." in text
 
 
 def test_report(config, smoke):
     page = (smoke.results / "report/index.html").read_text()
     assert "cdmae-stage3" in page and "<svg" in page
     assert 'src="http' not in page, "the page opens offline"
-    for folder, kinds in {"tables": ("csv", "md", "tex", "html"), "figures": ("svg",)}.items():
-        for kind in kinds:
-            assert list((smoke.results / "report" / folder).glob(f"*.{kind}"))
+    for file in ("results.csv", "comparisons.csv", "costs.csv", "trainings.csv"):
+        assert (smoke.results / "report" / file).stat().st_size > 500
+    for file in ("results.md", "results.tex"):
+        assert "cdmae-stage3" in (smoke.results / "report" / file).read_text()
     facts = json.loads((smoke.results / "facts.json").read_text())
     assert facts["versions"]["torch"] and facts["config"]["seed"] == [42, 43]
     assert facts["machine"]["processor"] in page

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -35,36 +36,28 @@ def write(path, rows):
 
 
 def test_another_table_is_another_run_and_a_new_time_is_none(fresh):
+    """Nor is the text of a rule, or the time of a script, also for a bare `snakemake`."""
     (fresh.folder / "own.yaml").write_text(CONFIG)
-    table = fresh.folder / "data/train.jsonl"
+    table, newer = fresh.folder / "data/train.jsonl", fresh.folder / "data/part"
     write(table, 200)
-
-    def plan():
-        return jobs(fresh.run("--configfile", "own.yaml", "-n", TARGET))
-
     assert jobs(fresh.run("--configfile", "own.yaml", TARGET)) == ALL
-    os.utime(table)
-    assert plan() == Counter(), "only touched"
 
+    os.utime(table)
     fresh.edit("workflow/rules/data.smk", "priority: 100", "priority: 99")
     (fresh.folder / "workflow/scripts/collection.py").touch()
-    assert plan() == Counter(), "the text of a rule"
     bare = [sys.executable, "-m", "snakemake", "-n", "--configfile", "own.yaml", "--", TARGET]
     said = subprocess.run(bare, cwd=fresh.folder, capture_output=True, text=True, check=True)
     assert "Nothing to be done" in said.stdout + said.stderr
 
-    write(fresh.folder / "data/part", 150)
-    os.utime(fresh.folder / "data/part", (0, 0))
-    os.replace(fresh.folder / "data/part", table)
+    write(newer, 150)
+    os.utime(newer, (0, 0))
+    os.replace(newer, table)
     said = fresh.run("--configfile", "own.yaml", TARGET)
     assert jobs(said) == ALL
-    assert "Params have changed since last execution: content of data/train.jsonl" in said
+    assert re.search(r"^collection +1 +content of data/train.jsonl$", said, flags=re.MULTILINE)
     about = json.loads((fresh.folder / "results/own/collections/mine/about.json").read_text())
     assert about["passages"] == 150
 
     table.unlink()
     said = fresh.run("--configfile", "own.yaml", TARGET, status=1)
-    last = said.splitlines()[-1]
-    assert last.startswith(
-        "cdmae: own.yaml, line 6: collections.mine: path is data/train.jsonl"
-    ) or ("own.yaml, line 6: collections.mine: path is data/train.jsonl" in last)
+    assert "own.yaml, line 6: collections.mine: path is data/train.jsonl" in said.splitlines()[-1]

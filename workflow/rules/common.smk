@@ -5,8 +5,9 @@
 #   {system}          a wildcard: its value comes from the requested path
 #   {part}            of a system's runs: `evaluated`, over all evaluated queries, or
 #                     COLLECTION.SPLIT, over queries on which a stage trains
-#   {system.encoder}  a column: the encoder in the row of the config's system; `of` fills it in.
-#                     A list gives several paths, an empty column gives none
+#   {system.encoder}  a column: the encoder of the config's system; `of` fills it in. A list gives
+#                     several paths, an empty column gives none. The columns of an entry are its
+#                     settings and what follows from them (`tables` below, cdmae/config/systems.py)
 #   params.settings   the settings that a result depends on, as plain values
 #   params.code       the fingerprints of the modules that a result depends on
 #   params.contents   digests of the user's files that a result depends on. Snakemake records all
@@ -16,7 +17,6 @@
 # Every script passes its rule's object `snakemake` to cdmae.job.run, which fills the parameters of
 # one function.
 
-import json
 import os
 import re
 import signal
@@ -35,15 +35,17 @@ source = Path(str(workflow.current_basedir)).parents[1]
 if str(source) not in sys.path:
     sys.path.insert(0, str(source))
 
+from cdmae import collections
 from cdmae.circumstances import STARTED, now
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
+from cdmae.fields import pick
 from workflow import hooks
 from workflow.contents import Contents
-from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
-from workflow.fingerprint import executed, fingerprint
+from workflow.facts import TABLES, card, exhibit, facts, inputs
+from workflow.fingerprint import executed, fingerprint, texts
 
 imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as a module
 
@@ -175,18 +177,6 @@ def contents_of(*patterns):
     )
 
 
-def run_files(wildcards):
-    """List the files of a third-party system's runs."""
-    runs = settings.systems[wildcards.system].runs
-    return [runs[collection][split] for collection, split in targets(wildcards)]
-
-
-def source_file(name):
-    """Return a source file as an input: its path is relative, so that a copy is up to date."""
-    path = source / name
-    return local(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
-
-
 def targets(wildcards):
     """List the (collection, split) pairs of a {part}: one pair, or all that are evaluated."""
     part = wildcards.get("part", "evaluated")
@@ -226,17 +216,6 @@ wildcard_constraints:
 # --- reasons to run a job again -------------------------------------------------------------------
 
 
-def plain(values):
-    """Return settings in the form in which they are recorded: sorted, with lists for tuples."""
-    return json.loads(json.dumps(values, sort_keys=True))
-
-
-def entry(wildcard, values):
-    """Look up the settings of the entry that a wildcard names."""
-    recorded = {name: plain(value) for name, value in values.items()}
-    return lookup(dpath=f"{{{wildcard}}}", within=recorded)
-
-
 @cache
 def fingerprints(script, modules):
     """Map the modules that a script imports, and `modules` from settings, to their fingerprints."""
@@ -248,30 +227,35 @@ def fingerprints(script, modules):
     return found
 
 
-def code(script, modules=None):
+def code(script, modules=None, folders=()):
     """Return a function that maps the modules of a script to their fingerprints.
 
     modules: a function of the wildcards that lists further modules, which settings name, and the
-    classes of settings that the script executes.
+    classes of settings that the script executes. folders: of the templates and tables that it reads.
     """
-    return lambda wildcards: fingerprints(script, tuple(modules(wildcards)) if modules else ())
+    others = texts(*folders)
+    return lambda wildcards: (
+        fingerprints(script, tuple(modules(wildcards)) if modules else ()) | others
+    )
 
 
 # --- requests -------------------------------------------------------------------------------------
 
 
-def wide(start):
-    """Return whether several cores or a GPU speed up a network with the width of this start."""
-    width = settings.starts[start].known_width()
-    return width is None or width >= 256
+def is_trained(wildcards):
+    """Return whether an encoder is pre-trained; objective none keeps its initial weights."""
+    return settings.encoders[wildcards.encoder].pretrained
 
 
 def is_wide(wildcards):
     """Return whether several cores or a GPU speed up the network of a system, or of an encoder."""
     if "encoder" in wildcards.keys():
-        return wide(settings.encoders[wildcards.encoder].start)
-    owner = settings.systems[wildcards.system].model_of(settings, wildcards.system)
-    return not owner or wide(systems.start_of(settings, owner))
+        start = settings.encoders[wildcards.encoder].start
+    else:
+        owner = tables["system"][wildcards.system]["network"]
+        start = systems.start_of(settings, owner) if owner else ""
+    width = settings.starts[start].known_width() if start else None
+    return width is None or width >= 256
 
 
 def gpus(most):
@@ -282,10 +266,15 @@ def gpus(most):
 def gpus_of_training(wildcards):
     """Request the paper's node of 8 GPUs, but not more GPUs than a step has texts."""
     if "encoder" in wildcards.keys():
-        texts = settings.encoders[wildcards.encoder].batch if trains(wildcards) else 0
+        texts = settings.encoders[wildcards.encoder].batch if is_trained(wildcards) else 0
     else:
-        texts = training[wildcards.system]["settings"]["queries"]
+        texts = stage_of(wildcards).queries
     return gpus(min(8, texts))(wildcards)
+
+
+def memory_of_training(wildcards, input, attempt):
+    """Request three times the input, in MB, and more after a failure."""
+    return max(32000, 3 * input.size_mb) * attempt
 
 
 def gpus_of_encoding(wildcards, input):
@@ -309,9 +298,27 @@ def network_cores(wildcards):
 # --- settings of jobs -----------------------------------------------------------------------------
 
 
-def trains(wildcards):
-    """Return whether an encoder is pre-trained; objective none keeps its initial weights."""
-    return settings.encoders[wildcards.encoder].pretrained
+def source_of(wildcards):
+    """List the module of a collection's source."""
+    return [settings.collections[wildcards.collection].module]
+
+
+def collecting(wildcards):
+    """Return the settings of a collection, and the versions of what it is made from."""
+    entry = settings.collections[wildcards.collection]
+    version = entry.settings.version() if collections.readable() else {}
+    return {"settings": entry.values(), "version": version}
+
+
+def pretraining(wildcards):
+    """Return the settings of an encoder and of its initial weights."""
+    encoder = settings.encoders[wildcards.encoder]
+    return {
+        "settings": encoder.values(),
+        "start": settings.starts[encoder.start].values(),
+        "snapshots": systems.snapshots(settings, wildcards.encoder),
+        "seed": encoder.seed,
+    }
 
 
 def modules_of(wildcards):
@@ -327,6 +334,13 @@ def stage_of(wildcards):
     return settings.stages[settings.systems[wildcards.system].stage]
 
 
+def training(wildcards):
+    """Return the settings of a system's stage that its losses use."""
+    system = settings.systems[wildcards.system]
+    recipe = stage_of(wildcards).values(**system.teachers())
+    return {"kind": system.kind, "settings": recipe, "seed": recipe["seed"]}
+
+
 def trainer_of(wildcards):
     """List the module that trains a system, and the class of its settings."""
     return [
@@ -335,9 +349,9 @@ def trainer_of(wildcards):
     ]
 
 
-def module_of(wildcards):
-    """List the module that encodes the texts of a system."""
-    return [f"cdmae.retrieval.{encoder_of(wildcards)['encoded_by']}"]
+def chosen(wildcards, *keys):
+    """Return some settings of the system that a wildcard names, as far as it has them."""
+    return pick(tables["system"][wildcards.system], keys)
 
 
 def encoder_of(wildcards):
@@ -345,17 +359,22 @@ def encoder_of(wildcards):
     system = settings.systems[wildcards.system]
     if system.kind == "feedback":
         return tables["system"][wildcards.system]["encoder"]
-    keys = (
-        "model",
-        "head",
-        "query_length",
-        "passage_length",
-        "query_prompt",
-        "passage_prompt",
-        "uses",
-    )
-    values = {key: value for key, value in system.values().items() if key in keys}
-    return {"encoded_by": system.encoded_by, **values}
+    lengths = ("query_length", "passage_length")
+    prompts = ("query_prompt", "passage_prompt")
+    return {
+        "encoded_by": system.encoded_by,
+        **chosen(wildcards, "model", "head", *lengths, *prompts, "uses"),
+    }
+
+
+def module_of(wildcards):
+    """List the module that encodes the texts of a system."""
+    return [f"cdmae.retrieval.{encoder_of(wildcards)['encoded_by']}"]
+
+
+def lengths(wildcards):
+    """List the lengths at which texts of the targets are cut; 0: the system's own length."""
+    return [settings.evaluation.lengths.get(name, 0) for name, _ in targets(wildcards)]
 
 
 def searching(wildcards, **more):
@@ -366,59 +385,33 @@ def searching(wildcards, **more):
     depth = settings.evaluation.depth
     if wildcards.part != "evaluated":
         depth = systems.mined(settings)[(wildcards.system, *targets(wildcards)[0])]
-    return plain({"targets": targets(wildcards), "depth": depth, **more})
-
-
-def lengths(wildcards):
-    """List the lengths at which texts of the targets are cut; 0: the system's own length."""
-    return [settings.evaluation.lengths.get(name, 0) for name, _ in targets(wildcards)]
-
-
-def chosen(wildcards, *keys):
-    """Return some settings of the system that a wildcard names."""
-    return {key: tables["system"][wildcards.system][key] for key in keys}
+    return {"targets": targets(wildcards), "depth": depth, **more}
 
 
 def searching_vectors(wildcards):
     """Add the encoder of the queries, the number of candidates, and the weights of feedback."""
-    system = settings.systems[wildcards.system]
-    more = chosen(wildcards, "candidates_depth") if system.candidates else {}
-    if system.kind == "feedback":
-        more = {"feedback": chosen(wildcards, "depth", "alpha", "beta")}
+    more = chosen(wildcards, "candidates_depth")
+    if settings.systems[wildcards.system].kind == "feedback":
+        more["feedback"] = chosen(wildcards, "depth", "alpha", "beta")
     return searching(wildcards, lengths=lengths(wildcards), encoder=encoder_of(wildcards), **more)
 
 
-def encoding(wildcards):
-    """Return the settings that decide the vectors of a collection's passages."""
-    row = tables["system"][wildcards.system]
-    system = settings.systems[wildcards.system]
-    keys = (key for key in ("model", "head", "passage_prompt", "uses") if key in row)
-    encoder = {"encoded_by": system.encoded_by, **chosen(wildcards, *keys)}
-    engine = chosen(wildcards, *(("engine", "k1", "b") if row["engine"] == "bm25" else ("engine",)))
-    if row["halved"]:
-        return plain({"encoder": encoder, **engine})
-    length = settings.evaluation.lengths.get(wildcards.collection, 0)
-    length = length or row.get("passage_length", 0)
-    return plain({"encoder": encoder, "length": length, **engine})
-
-
-def fusing(wildcards):
-    """Add the systems, and how they are weighted."""
-    keys = ("of", "method", "k", "weights", "tuned", "tuned_run")
-    more = chosen(wildcards, *keys) | {"tuned_depth": settings.evaluation.depth}
-    return searching(wildcards, **more)
+def run_files(wildcards):
+    """List the files of a third-party system's runs."""
+    runs = settings.systems[wildcards.system].runs
+    return [runs[collection][split] for collection, split in targets(wildcards)]
 
 
 def measuring(wildcards):
     """Return the evaluated targets and the measures of each."""
     measures = [" ".join(settings.evaluation.measured(*target)) for target in EVALUATED]
-    return plain({"targets": EVALUATED, "measures": measures})
+    return {"targets": EVALUATED, "measures": measures}
 
 
 def measuring_sparsity(wildcards):
     """Return the evaluated targets, and the encoder of a sparse system's queries."""
     encoder = encoder_of(wildcards)
-    return plain({"targets": EVALUATED, "lengths": lengths(wildcards), "encoder": encoder})
+    return {"targets": EVALUATED, "lengths": lengths(wildcards), "encoder": encoder}
 
 
 def facts_of(page, below):

@@ -1,35 +1,6 @@
 # Passages, queries and judgments; tokenizers; passages in word-pieces; the importance of each word
 # (equations 7 and 8); BM25's indexes.
 
-from cdmae import collections
-
-collecting = {
-    name: {
-        "settings": entry.values(),
-        "version": entry.settings.version() if collections.readable() else {},
-    }
-    for name, entry in settings.collections.items()
-}
-sources = {name: [entry.module] for name, entry in settings.collections.items()}
-expanded = [name for name, entry in settings.collections.items() if entry.settings.writer]
-asked_by_keywords = [
-    name for name, entry in settings.collections.items() if entry.settings.keywords_of
-]
-tokenizing = {name: {"settings": start.tokenizer()} for name, start in settings.starts.items()}
-counting = {name: {"settings": entry.counting()} for name, entry in settings.importance.items()}
-estimating = {name: {"settings": entry.values()} for name, entry in settings.importance.items()}
-masking = {
-    name: {
-        "settings": settings.encoders[name].masking(),
-        "seed": settings.encoders[name].seed,
-        "example": settings.report.example,
-    }
-    for name in systems.masked_by_importance(settings)
-}
-strategies = [
-    f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")
-]
-
 
 rule expansions:
     """Texts for the passages of a collection, such as queries, by a sequence-to-sequence model."""
@@ -43,7 +14,9 @@ rule expansions:
     benchmark:
         "<benchmarks>/expansions/{collection}.tsv"
     wildcard_constraints:
-        collection=only(expanded),
+        collection=only(
+            name for name, entry in settings.collections.items() if entry.settings.writer
+        ),
     conda:
         environment
     threads: 8
@@ -51,9 +24,9 @@ rule expansions:
         gpu=int(device != "cpu"),
         runtime=1440,
     params:
-        code=code("expansions", lookup(dpath="{collection}", within=sources)),
+        code=code("expansions", source_of),
         contents=contents_of("{collection.files}", "{collection.writer}"),
-        settings=entry("collection", collecting),
+        settings=collecting,
     script:
         "../scripts/expansions.py"
 
@@ -72,13 +45,15 @@ rule keywords:
     benchmark:
         "<benchmarks>/keywords/{collection}.tsv"
     wildcard_constraints:
-        collection=only(asked_by_keywords),
+        collection=only(
+            name for name, entry in settings.collections.items() if entry.settings.keywords_of
+        ),
     conda:
         environment
     params:
-        code=code("keywords", lookup(dpath="{collection}", within=sources)),
+        code=code("keywords", source_of),
         contents=contents_of("{collection.files}"),
-        settings=entry("collection", collecting),
+        settings=collecting,
     script:
         "../scripts/keywords.py"
 
@@ -101,9 +76,9 @@ rule collection:
     resources:
         mem_mb=lambda wildcards, input, attempt: max(16000, 3 * input.size_mb) * attempt,
     params:
-        code=code("collection", lookup(dpath="{collection}", within=sources)),
+        code=code("collection", source_of),
         contents=contents_of("{collection.files}"),
-        settings=entry("collection", collecting),
+        settings=collecting,
         # checks by this job; a function of the output: a change does not run it again
         needed=lambda wildcards, output: systems.needed(settings, wildcards.collection),
     script:
@@ -126,8 +101,7 @@ rule tokenizer:
     params:
         code=code("tokenizer", lambda wildcards: [type(settings.starts[wildcards.start])]),
         contents=contents_of("{start.checkpoint}"),
-        settings=entry("start", tokenizing),
-        prompted=lambda wildcards, output: systems.prompts(settings, wildcards.start),
+        settings=lambda wildcards: {"settings": settings.starts[wildcards.start].tokenizer()},
     script:
         "../scripts/tokenizer.py"
 
@@ -170,7 +144,9 @@ rule ngrams:
         mem_mb=lambda wildcards, input, attempt: max(8000, 20 * input.size_mb) * attempt,
     params:
         code=code("ngrams"),
-        settings=entry("importance", counting),
+        settings=lambda wildcards: {
+            "settings": settings.importance[wildcards.importance].counting()
+        },
     script:
         "../scripts/ngrams.py"
 
@@ -191,7 +167,7 @@ rule importance:
     threads: cores
     params:
         code=code("importance"),
-        settings=entry("importance", estimating),
+        settings=lambda wildcards: {"settings": settings.importance[wildcards.importance].values()},
     script:
         "../scripts/importance.py"
 
@@ -211,12 +187,22 @@ rule masked_terms:
     benchmark:
         "<benchmarks>/masked_terms/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(masking),
+        encoder=only(systems.masked_by_importance(settings)),
     conda:
         environment
     params:
-        code=code("masked_terms", lambda wildcards: strategies),
-        settings=entry("encoder", masking),
+        code=code(
+            "masked_terms",
+            lambda wildcards: [
+                f"cdmae.masking.strategies.{name}"
+                for name in ("uniform", "whole_word", "importance")
+            ],
+        ),
+        settings=lambda wildcards: {
+            "settings": settings.encoders[wildcards.encoder].masking(),
+            "seed": settings.encoders[wildcards.encoder].seed,
+            "example": settings.report.example,
+        },
     script:
         "../scripts/masked_terms.py"
 

@@ -3,14 +3,9 @@
 cards = {name: {"facts": card(settings, name)} for name in systems.trained(settings)}
 for name, values in cards.items():
     tables["system"][name]["described"] = list(values["facts"]["about"])
-    tables["system"][name]["bm25"] = systems.of_kind(settings, "bm25")[:1]
+    tables["system"][name]["beside"] = systems.beside(settings, name)
 
-# words, style, claims and exhibits: files that the fingerprint of the code does not follow
-templates = [
-    source_file(path.relative_to(source))
-    for path in sorted(Path(source, "cdmae/report").rglob("*.*"))
-    if path.suffix in (".j2", ".css", ".csv")
-]
+REPORTED = ("cdmae/report", "config")  # templates, styles, claims, and the published numbers
 
 
 rule measures:
@@ -65,9 +60,8 @@ rule release:
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
-        bm25=of("<results>/measures/{system.bm25}.tsv"),  # on the same queries
+        beside=of("<results>/measures/{system.beside}.tsv"),  # on the same queries
         about=of("<results>/collections/{system.described}/about.json"),
-        template=source_file("cdmae/report/templates/card.md.j2"),
     output:
         directory("<results>/models/{system}"),
     log:
@@ -79,39 +73,32 @@ rule release:
     conda:
         environment
     params:
-        code=code("release"),
-        settings=entry("system", cards),
+        code=code("release", folders=REPORTED),
+        settings=lambda wildcards: cards[wildcards.system],
     script:
         "../scripts/release.py"
 
 
 rule report:
-    """Tables, figures and one page that opens offline."""
+    """One page that opens offline, its numbers as CSV, and two tables for papers."""
     input:
         unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
-        published=source_file("config/paper_results.csv"),
-        templates=templates,
     output:
         page=report(
             "<results>/report/index.html",
             caption="../report/page.rst",
             category="Report",
-            labels={"page": "the whole report"},
+            labels={"file": "the whole report"},
         ),
-        tables=report(
-            directory("<results>/report/tables"),
-            patterns=["{name}.html"],
-            caption="../report/tables.rst",
-            category="Tables",
-            labels={"table": "{name}"},
+        frames=report(
+            multiext(
+                "<results>/report/",
+                *("results.csv", "comparisons.csv", "costs.csv", "trainings.csv"),
+            ),
+            caption="../report/frames.rst",
+            category="Numbers",
         ),
-        figures=report(
-            directory("<results>/report/figures"),
-            patterns=["{name}.svg"],
-            caption="../report/figures.rst",
-            category="Figures",
-            labels={"figure": "{name}"},
-        ),
+        tables=multiext("<results>/report/results", ".md", ".tex"),
         record="<results>/facts.json",
     log:
         "<logs>/report.log",
@@ -120,13 +107,13 @@ rule report:
     conda:
         environment
     params:
-        code=code("report"),
+        code=code("report", folders=REPORTED),
         settings=lambda wildcards: {"facts": facts_of("report", results)},
     script:
         "../scripts/report.py"
 
 
-# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------
+# --- the paper's tables, on request: ./run table_stages -------------------------------------------
 
 
 rule latency:
@@ -149,10 +136,8 @@ rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
         unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
-        published=source_file("config/paper_results.csv"),
-        templates=templates,
     output:
-        multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex", ".html"),
+        multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex"),
     log:
         "<logs>/table/{exhibit}.log",
     wildcard_constraints:
@@ -160,23 +145,13 @@ rule table:
     conda:
         environment
     params:
-        code=code("table"),
+        code=code("table", folders=REPORTED),
         settings=lambda wildcards: {"facts": facts_of(wildcards.exhibit, results)},
     script:
         "../scripts/table.py"
 
 
-use rule table as figure with:
-    # A figure of the paper, with the measured numbers next to the published ones.
-    output:
-        multiext("<results>/tables/{exhibit}", ".svg", ".csv"),
-    log:
-        "<logs>/figure/{exhibit}.log",
-    wildcard_constraints:
-        exhibit=only(FIGURES),
-
-
-for exhibit_name in (*TABLES, *FIGURES):
+for exhibit_name in TABLES:
 
     rule:
         name:

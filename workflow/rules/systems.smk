@@ -54,7 +54,15 @@ rule encode:
     params:
         code=code("encode", module_of),
         contents=contents_of("{system.model_files}"),
-        settings=encoding,
+        settings=lambda wildcards: {
+            "encoder": {
+                "encoded_by": settings.systems[wildcards.system].encoded_by,
+                **chosen(wildcards, "model", "head", "passage_prompt", "uses"),
+            },
+            "length": settings.evaluation.lengths.get(wildcards.collection)
+            or tables["system"][wildcards.system].get("passage_length", 0),
+            **chosen(wildcards, "engine", "k1", "b"),
+        },
     script:
         "../scripts/encode.py"
 
@@ -140,7 +148,11 @@ rule fuse:
         environment
     params:
         code=code("fuse"),
-        settings=fusing,
+        settings=lambda wildcards: searching(
+            wildcards,
+            tuned_depth=settings.evaluation.depth,
+            **chosen(wildcards, "of", "method", "k", "weights", "tuned", "tuned_run"),
+        ),
     script:
         "../scripts/fuse.py"
 

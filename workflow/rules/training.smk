@@ -2,25 +2,7 @@
 # to 3 and the reranker (equations 10 and 11): a stage is a config entry; stages differ in the system
 # that gives their negatives. A killed training resumes from params.state (cdmae/job.py).
 
-snapshots = {
-    name: {"step": encoder.take_step}
-    for name, encoder in settings.encoders.items()
-    if encoder.snapshot_of
-}
-pretraining = {
-    name: {
-        "settings": encoder.values(),
-        "start": settings.starts[encoder.start].values(),
-        "snapshots": systems.snapshots(settings, name),
-        "seed": encoder.seed,
-    }
-    for name, encoder in settings.encoders.items()
-}
-training = {}
-for name in systems.trained(settings):
-    system = settings.systems[name]
-    recipe = settings.stages[system.stage].values(**system.teachers())
-    training[name] = {"kind": system.kind, "settings": recipe, "seed": recipe["seed"]}
+snapshots = [name for name, encoder in settings.encoders.items() if encoder.snapshot_of]
 taught = {row["scores"] for row in tables["system"].values() if row.get("scores")}
 
 
@@ -44,19 +26,19 @@ rule pretrain:
     benchmark:
         "<benchmarks>/pretrain/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(settings.encoders.keys() - snapshots.keys()),
+        encoder=only(settings.encoders.keys() - set(snapshots)),
     conda:
         environment
-    threads: lambda wildcards: network_cores(wildcards) if trains(wildcards) else 1
+    threads: lambda wildcards: network_cores(wildcards) if is_trained(wildcards) else 1
     resources:
         gpu=gpus_of_training,
         nodes=1,
-        mem_mb=lambda wildcards, input, attempt: max(32000, 3 * input.size_mb) * attempt,
+        mem_mb=memory_of_training,
         runtime=1440,
     params:
         code=code("pretrain", modules_of),
         contents=contents_of("{encoder.checkpoint}", "{encoder.texts}", "{encoder.generator}"),
-        settings=entry("encoder", pretraining),
+        settings=pretraining,
         state=lambda wildcards, output: f"{results}/state/pretrain/{wildcards.encoder}",
     script:
         "../scripts/pretrain.py"
@@ -78,7 +60,7 @@ rule snapshot:
         environment
     params:
         code=code("snapshot"),
-        settings=entry("encoder", snapshots),
+        settings=lambda wildcards: {"step": settings.encoders[wildcards.encoder].take_step},
     script:
         "../scripts/snapshot.py"
 
@@ -102,18 +84,18 @@ rule train:
     benchmark:
         "<benchmarks>/train/{system}.tsv"
     wildcard_constraints:
-        system=only(training),
+        system=only(systems.trained(settings)),
     conda:
         environment
     threads: network_cores
     resources:
         gpu=gpus_of_training,
         nodes=1,
-        mem_mb=lambda wildcards, input, attempt: max(32000, 3 * input.size_mb) * attempt,
+        mem_mb=memory_of_training,
         runtime=1440,
     params:
         code=code("train", trainer_of),
-        settings=entry("system", training),
+        settings=training,
         state=lambda wildcards, output: f"{results}/state/train/{wildcards.system}",
     script:
         "../scripts/train.py"
@@ -141,8 +123,6 @@ rule teacher:
         gpu=gpus(1),
     params:
         code=code("teacher", lambda wildcards: [type(stage_of(wildcards))]),
-        settings=lambda wildcards: plain(
-            {"settings": settings.stages[settings.systems[wildcards.system].stage].drawn()}
-        ),
+        settings=lambda wildcards: {"settings": stage_of(wildcards).drawn()},
     script:
         "../scripts/teacher.py"

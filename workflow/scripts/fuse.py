@@ -26,22 +26,20 @@ def main(
     output: Path,
     outputs: list[Path],
     depth: int,
-):
+) -> None:
     """Fuse the runs of the systems `of`, and write the weights next to the fused runs.
 
-    runs: for each output in turn, one run of every system. tuned: a split and a measure; the
-    weights maximise this measure of the systems' runs in the folders `tuned_runs` on the split of
-    the collection `judged`, and come with the value of each query under weights that the other half
-    of the queries chose. Without it, weights are given or equal.
+    runs: for each output in turn, one run of every system. tuned: a split of the collection
+    `judged` and the measure that the weights maximise there. The weights come with the value of
+    each query under weights that the other half of the queries chose.
     """
     about = {"method": method, "k": k, "systems": of, "weights": weights or [1.0] * len(of)}
     if judged:
         split, measure = tuned
         parts = [read_run(folder / f"{tuned_run}.parquet") for folder in tuned_runs]
-        fusion = Fusion(parts, method, k)
         queries = read_queries(judged, split)["query_id"]
         qrels = read_qrels(judged, split)
-        best = best_weights(fusion, qrels, queries, measure, tuned_depth)
+        best = best_weights(Fusion(parts, method, k), qrels, queries, measure, tuned_depth)
         about |= {"weights": best.weights, "on": [judged.name, split], "measure": measure}
         about |= {"value": best.value}
         about |= {"held_out": dict(zip(queries, best.held_out.tolist(), strict=True))}

@@ -8,7 +8,7 @@ from cdmae.job import run
 from cdmae.tokens.corpus import read_tokens
 
 
-def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path):
+def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path) -> None:
     """Turn the counts of `ngrams` into the importance of the word-pieces of `tokens`."""
     formula = {name: settings[name] for name in ("pmi", "normaliser", "edges")}
     ami.estimate(output, ngrams, read_tokens(tokens), formula)

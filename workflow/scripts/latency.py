@@ -7,8 +7,8 @@ from cdmae.files import write_json
 from cdmae.job import run
 
 
-def main(*, output: Path):
-    """Write the milliseconds of every method to the JSON file `output`."""
+def main(*, output: Path) -> None:
+    """Write the milliseconds of every method."""
     write_json(output, measure())
 
 

@@ -10,20 +10,13 @@ from cdmae.tokens.corpus import read_tokens
 
 
 def main(
-    *,
-    tokens: Path,
-    tokenizer: Path,
-    importance: Path,
-    settings: dict[str, Any],
-    seed: int,
-    example: str,
-    output: Path,
-):
+    *, tokens: Path, tokenizer: Path, importance: Path, settings: dict[str, Any], seed: int,
+    example: str, output: Path,
+) -> None:  # fmt: skip
     """Mask passages with both kinds of masks; write the masked words and an example."""
-    found = terms.describe(
-        read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example
-    )
-    write_json(output, found)
+    passages = read_tokens(tokens)
+    how = {"settings": settings, "seed": seed, "example": example}
+    write_json(output, terms.describe(passages, tokenizer, importance, **how))
 
 
 if __name__ == "__main__":

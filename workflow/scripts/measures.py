@@ -23,29 +23,25 @@ def main(
     measures: list[str],
     needed: dict[str, Any],
     output: Path,
-):
-    """Measure the runs of `system` on every target.
+) -> None:
+    """Measure the runs of a system; all lists have one entry per target.
 
-    All lists have one entry per target; an entry of `measures` is a list of measures separated by
-    spaces. needed: for each collection, the settings that the collection's job checks; the grades
-    are checked again, because a change of `evaluation.relevant` does not run that job again.
+    measures: separated by spaces. needed: for each collection, the settings that its job checks;
+    grades are checked again, because `evaluation.relevant` does not run that job again.
     """
     frames = []
-    for name, collection, split, path, wanted in zip(
-        names, collections, splits, runs, measures, strict=True
-    ):
+    targets = zip(names, collections, splits, runs, measures, strict=True)
+    for name, collection, split, file, wanted in targets:
         query_ids = read_queries(collection, split)["query_id"]
         qrels = read_qrels(collection, split)
         counts = Counts(splits={split: Judgments(None, int(qrels["grade"].max()))})
         check_needed(needed[name], name, counts)
         judgments = f"the judgments of {collection}, split {split},"
-        found = measure(read_run(path), qrels, query_ids, wanted.split(), judgments)
+        found = measure(read_run(file), qrels, query_ids, wanted.split(), judgments)
         frames.append(found.assign(collection=name, split=split))
-        for label, value in found.groupby("measure", sort=False)["value"].mean().items():
-            print(
-                f"{system} {name} {split}: {label} {value:.4f} "
-                f"over {found['query_id'].nunique():,} queries"
-            )
+        for label, mean in found.groupby("measure", sort=False)["value"].mean().items():
+            queries = found["query_id"].nunique()
+            print(f"{system} {name} {split}: {label} {mean:.4f} over {queries:,} queries")
     write_measures(output, pd.concat(frames))
 
 

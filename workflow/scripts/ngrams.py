@@ -1,4 +1,4 @@
-"""Count the n-grams of a collection."""
+"""Count the n-grams of a collection, exactly, at every position."""
 
 from pathlib import Path
 from typing import Any
@@ -8,18 +8,9 @@ from cdmae.job import run
 from cdmae.tokens.corpus import read_tokens
 
 
-def main(*, tokens: Path, settings: dict[str, Any], output: Path, memory: int):
-    """Count the n-grams of the words of `tokens`, exactly, at every position.
-
-    memory: the megabytes that the job requested; half of them are for sorting.
-    """
-    ngrams.count_to(
-        output,
-        read_tokens(tokens),
-        unit=settings["unit"],
-        window=settings["window"],
-        memory=memory * 500_000,
-    )
+def main(*, tokens: Path, settings: dict[str, Any], output: Path, memory: int) -> None:
+    """Count n-grams; half of the requested memory, in MB, is for sorting."""
+    ngrams.count_to(output, read_tokens(tokens), **settings, memory=memory * 500_000)
 
 
 if __name__ == "__main__":

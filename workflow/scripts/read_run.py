@@ -17,18 +17,18 @@ def main(
     splits: list[str],
     outputs: list[Path],
     depth: int,
-):
+) -> None:
     """Write a run of the best `depth` passages per query for each file."""
     for file, collection, split, output in zip(files, collections, splits, outputs, strict=True):
         queries = read_queries(collection, split)
         columns = read_json(collection / "about.json").get("columns", {})
         if pair_rows.is_table(file, columns.get("query", "")):
             passages = read_passages(collection)
-            write_run(output, pair_run.read_run(file, queries, passages, depth, columns))
-            continue
-        query_ids = queries["query_id"].tolist()
-        passage_ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
-        write_run(output, trec.read_run(file, query_ids, passage_ids, depth))
+            found = pair_run.read_run(file, queries, passages, depth, columns)
+        else:
+            ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
+            found = trec.read_run(file, queries["query_id"].tolist(), ids, depth)
+        write_run(output, found)
 
 
 if __name__ == "__main__":

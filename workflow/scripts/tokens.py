@@ -7,8 +7,8 @@ from cdmae.job import run
 from cdmae.tokens import tokenise
 
 
-def main(*, tokenizer: Path, collection: Path, output: Path, threads: int = 1):
-    """Tokenise the titles and texts of `collection`."""
+def main(*, tokenizer: Path, collection: Path, output: Path, threads: int) -> None:
+    """Tokenise titles and texts."""
     passages = stream_passages(collection, ["title", "text"])
     tokenise.tokenise_to(output, passages, tokenizer, threads)
 

@@ -27,7 +27,7 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from cdmae.arrays import map_array, read_array, write_array
+from cdmae.arrays import read_array, write_array
 from cdmae.files import complete
 from cdmae.log import say
 from cdmae.models.checkpoint import Model
@@ -64,11 +64,6 @@ def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def kept(vectors: np.ndarray) -> np.ndarray:
-    """Return the vectors of passages as they are stored: the same."""
-    return vectors
-
-
 # --- on disk --------------------------------------------------------------------------------------
 
 
@@ -85,7 +80,7 @@ def read(path: Path) -> np.ndarray:
 
 def shape(path: Path) -> tuple[int, int]:
     """Return the shape of a shard without reading its vectors."""
-    passages, width = map_array(path).shape
+    passages, width = read_array(path).shape
     return passages, width
 
 

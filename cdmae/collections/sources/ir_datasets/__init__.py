@@ -37,12 +37,6 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 PUBLISHED = "data/published"
-LETTERS = 6.0  # characters per word, including the space
-# for each family, a file that is kept unpacked, and its size as a share of the text
-UNPACKED = {
-    MSMARCO: ("collection.tsv", 1.0),
-    **dict.fromkeys(("beir", "nano-beir"), ("docs.pklz4", 0.6)),
-}
 WORDS = {  # words per passage
     "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0,
     "beir/nq": 79.0, "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0,
@@ -83,7 +77,7 @@ class Settings(Source):
 
     def __post_init__(self) -> None:
         """Refuse an unknown dataset, a second set of titles, and invalid shares."""
-        check_shares(self.holdout, self.holdout_seed)
+        check_shares(self.holdout)
         if not catalogue.has(self.dataset, "docs"):
             known = catalogue.few(self.dataset, catalogue.collections())
             raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")
@@ -142,7 +136,7 @@ class Settings(Source):
         """Return the passages, the words per passage, and the judged queries by split.
 
         Sources: the catalogue, and Thakur et al. 2021, table 1. For NanoBEIR, words per passage are
-        HAKARI-Bench's counts of characters, divided by `LETTERS`.
+        HAKARI-Bench's counts of characters, divided by 6.
         """
         passages = catalogue.counts(self.dataset, "docs") or 0
         words = next(
@@ -153,26 +147,6 @@ class Settings(Source):
             judged = catalogue.counts(f"{name}/judged", "queries")
             queries[split] = judged or catalogue.counts(name, "queries") or 0
         return passages, words, expected_after(queries, self.holdout)
-
-    def downloads(self) -> dict[Path, float]:
-        """Estimate the bytes that `load` keeps in addition to the collection, by missing file.
-
-        Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and,
-        compressed, the passages of BEIR. The size of RocketQA's titles is not published.
-        """
-        home = catalogue.home()
-        offered = Path(os.path.expanduser(self.files))
-        sizes = {}
-        for name in (self.dataset, *self.ids().values()):
-            for file in catalogue.needed(name):
-                if not (offered / file.path).exists():
-                    sizes[home / "downloads" / file.checksum] = file.size
-        family = self.dataset.partition("/")[0]
-        if family in UNPACKED:
-            file, share = UNPACKED[family]
-            passages, words, _ = self.expected()
-            sizes[home / self.dataset / file] = share * LETTERS * passages * words
-        return {path: size for path, size in sizes.items() if not path.exists()}
 
     def load(self, threads: int = 1) -> Collection:
         """Fetch missing files and read the collection; `threads` is not used."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
 from collections import Counter
 from importlib.util import find_spec
@@ -16,9 +15,6 @@ from cdmae.errors import InputError
 from cdmae.fields import suggestion
 
 FEW = 12  # the most names that a message lists
-ROW = {"docs": 500, "queries": 60, "qrels": 30}  # packed bytes per row, for one file per part
-# the archives of a dataset's passages, if their names differ from the dataset's name
-PASSAGES = {"msmarco-passage": ("collectionandqueries", "queries"), "dpr-w100": ("docs",)}
 
 
 @functools.cache
@@ -57,7 +53,7 @@ def counts(name: str, part: str) -> int | None:
 
 
 class File(NamedTuple):
-    """A published file: its address, its path for users, its MD5 checksum, and its size in bytes.
+    """A published file: its address, its path for users, and its MD5 checksum.
 
     path: the shortest end of the address that is unique in its family of datasets: a name,
     ``nq.zip``, or a path, ``NanoNQ/corpus/train-00000-of-00001.parquet``. ``resolve/main`` in the
@@ -67,7 +63,6 @@ class File(NamedTuple):
     url: str
     path: str
     checksum: str
-    size: float
 
 
 def files(family: str) -> dict[str, File]:
@@ -82,8 +77,7 @@ def files(family: str) -> dict[str, File]:
     found = {}
     for key, file in listed.items():
         path = next(end for end in ends[key] if times[end] == 1)
-        size = _bytes(f"{family}/{key}", file.get("size_hint", 0))
-        found[key] = File(file["url"], path, file["expected_md5"], size)
+        found[key] = File(file["url"], path, file["expected_md5"])
     return found
 
 
@@ -91,32 +85,6 @@ def _ends(url: str) -> list[str]:
     """List the ends of an address that consist of whole parts, the shortest first."""
     parts = re.sub("/resolve/[^/]+/", "/", url).split("/")
     return ["/".join(parts[-count:]) for count in range(1, len(parts) + 1)]
-
-
-def needed(name: str) -> list[File]:
-    """List the published files of a dataset or its subset that the catalogue contains.
-
-    A subset without files of its own, such as ``dev/small``, uses its parent's.
-    """
-    family, _, rest = name.partition("/")
-    listed = files(family)
-    keys = list(PASSAGES.get(family, ())) if not rest else []
-    while rest and not keys:
-        keys = [key for key in (rest, *(f"{rest}/{part}" for part in ROW)) if key in listed]
-        rest = rest.rpartition("/")[0]
-    return [listed[key] for key in keys]
-
-
-def _bytes(name: str, size: int) -> float:
-    """Return the size of a published file, or an estimate if only its number of rows is listed."""
-    dataset, _, part = name.rpartition("/")
-    is_row_count = part in ROW and size == counts(dataset, part)
-    return float(size * ROW[part] if is_row_count else size)
-
-
-def home() -> Path:
-    """Return the folder in which ir_datasets keeps downloads."""
-    return Path(os.environ.get("IR_DATASETS_HOME") or "~/.ir_datasets").expanduser()
 
 
 def read_json(name: str) -> dict[str, Any]:

@@ -1,0 +1,93 @@
+"""Two configs whose jobs are planned once: the small one of all tests, and one that uses every rule."""
+
+import pytest
+from made_up import make_model
+from planned import plan
+
+from cdmae.config.load import load
+
+
+class Jobs(dict):
+    """The planned jobs of a config, by rule and wildcards; nobody may change them."""
+
+    config = None
+
+
+PLANNED = {}
+
+
+@pytest.fixture
+def whole(values):
+    """The jobs of the small config."""
+    values["systems"]["foreign"]["head"] = "sparse"
+    if "whole" not in PLANNED:
+        PLANNED["whole"] = plan(values)
+    return PLANNED["whole"]
+
+
+@pytest.fixture
+def grown(values, whole, tmp_path_factory):
+    """The jobs of the small config with entries of every other kind."""
+    if "grown" not in PLANNED:
+        grow(values, tmp_path_factory.mktemp("grown"))
+        targets = ["out/trec/bm25/docs.dev.run", "out/collections/written/about.json"]
+        targets += ["out/encoders/early", "table_latency", "figure_masked_terms"]
+        PLANNED["grown"] = Jobs(plan(values, "all", *targets))
+        PLANNED["grown"].config = load(values)
+    return PLANNED["grown"]
+
+
+def grow(values, folder):
+    """Add entries of every kind to the small config; their files are in a folder."""
+    run, texts = folder / "theirs.run", folder / "texts.tsv"
+    run.touch()
+    texts.touch()
+    writer = make_model(folder / "t5", is_encoder_decoder=True, vocab_size=9, d_model=512)
+    runs = {"docs": dict.fromkeys(("train", "dev", "test"), str(run)), "other": {"test": str(run)}}
+    docs, one, three = values["collections"]["docs"], *map(values["systems"].get, ("one", "three"))
+    stages = values["stages"]
+    own = stages["stage3"] | {"random_negatives": 0}
+    expanded = {"source": "expanded", "texts": str(texts)}
+    values["collections"] |= {
+        "more-docs": expanded | {"of": docs},
+        "more-other": expanded | {"of": {"source": "toy"}},
+        "written": {"source": "expanded", "of": docs, "model": writer},
+        "made": {
+            "source": "pseudo", "of": docs, "method": "written", "keywords_of": ["ami", "small", "docs"],
+        },
+    }  # fmt: skip
+    stages |= {
+        "own": own,
+        "labelled": own | {"split": "raw", "labels": 0.9},
+        "on-made": stages["stage1"] | {"collection": "made"},
+        "other-alpha": stages["stage3"] | {"alpha": 2.0},
+        "other-depth": stages["stage3"] | {"depth": 21},
+        "unified": stages["stage1"] | {"head": "unified", "temperature": 1},
+    }
+    values["encoders"] |= {
+        "general": {"collection": "other"},
+        "both": {"after": "general"},
+        "early": {"snapshot_of": "general", "take_step": 2},
+    }
+    values["systems"] |= {
+        "t5": {"kind": "bm25", "passages": {"docs": "more-docs", "other": "more-other"}},
+        "sums": {"kind": "fusion", "of": ["bm25", "one"], "method": "convex"},
+        "mixed": {"kind": "fusion", "of": ["bm25", "one"], "tuned_on": ["docs", "dev"]},
+        "theirs": {"kind": "run", "runs": runs},
+        "fed": {"kind": "feedback", "of": "one"},
+        "unified": one | {"stage": "unified"},
+        "half": {"kind": "head", "of": "unified", "uses": "sparse"},
+        "by-made": one | {"stage": "on-made"},
+        "by-mixed": three | {"negatives": "mixed"},
+        "by-fed": three | {"negatives": "fed"},
+        "by-foreign": three | {"negatives": "foreign"},
+        "by-labels": three | {"stage": "labelled"},
+        "small": values["systems"]["cross"] | {"teacher": "cross", "reranks": "three"},
+        "in-batch": three | {"in_batch_teacher": "one"},
+        "joint": three | {"teacher": "", "joint_teacher": "cross"},
+        "both": one | {"encoder": "both"},
+        "other-alpha": three | {"stage": "other-alpha"},
+        "other-depth": three | {"stage": "other-depth"},
+    }
+    for teacher in ("one", "bm25", "sums", "theirs"):
+        values["systems"][f"by-{teacher}"] = three | {"teacher": teacher, "stage": "own"}
