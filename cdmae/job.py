@@ -45,6 +45,7 @@ exec "$0" -m torch.distributed.run --nnodes "$1" --node-rank "$SLURM_NODEID" \
     --nproc-per-node "$2" --master-addr "$3" --master-port "$4" "$5"
 """
 
+_work: list[float] = []  # the seconds of this job's work, without its start
 _locks: list[FileLock] = []  # of this job's GPUs; the system releases them when the process ends
 
 
@@ -73,7 +74,9 @@ def run(function: Callable[..., Any], job: Any, **more: Any) -> typing.NoReturn:
             if gpus > 1:
                 _start_on_gpus(gpus)
                 return
+        began = time.monotonic()
         function(**values)
+        _work.append(time.monotonic() - began)
 
     ending(work)
 
@@ -196,6 +199,9 @@ def _print_to(log: str) -> None:
             os.dup2(0, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             tee.wait(10)  # longer only if a child process survives this one
+        if _work:
+            with open(log, "a", encoding="utf-8") as file:  # cdmae.report.records reads it
+                print(f"work {_work[0]:.3f} s", file=file)
 
     atexit.register(close)
 

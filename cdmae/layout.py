@@ -52,6 +52,8 @@ PLACES = {
     "measures": "measures/{system}.tsv",
     "latency": "latency.json",
     "benchmarks": "benchmarks",
+    "logs": "logs",
+    "report": "report",
 }
 
 

@@ -10,7 +10,7 @@ from cdmae.files import read_json
 from cdmae.report.card import card
 
 FACTS = {
-    "pretraining": {"words": OBJECTIVES["mae"].in_words, "masked": "importance"},
+    "pretraining": {"words": OBJECTIVES["mae"].in_words, "masked": "important words"},
     "name": "cdmae-stage1",
     "licence": "",
     "languages": [],

@@ -103,7 +103,6 @@ class Naive(nn.Module):
     def __init__(self, name: str, network: nn.Module, given: nn.Module | None = None) -> None:
         """Use the weights of an objective of `cdmae.pretraining.objectives`, without copies."""
         super().__init__()
-        self.name = name
         self.model = network.model
         self.network = network
         parts = [part for part in LAYERS if isinstance(getattr(network, part, None), nn.ModuleList)]
@@ -115,8 +114,10 @@ class Naive(nn.Module):
                 each.get_input_embeddings().padding_idx = None
 
     def forward(self, step: Step) -> Tensor:
-        """Compute the loss of a global batch."""
-        return getattr(self, self.name)(step)
+        """Compute the loss of a global batch, by the formula of the objective or of its base."""
+        names = [kind.__dict__.get("name", "") for kind in type(self.network).__mro__]
+        formula = next(name for name in names if hasattr(self, name))
+        return getattr(self, formula)(step)
 
     # --- the objectives ---------------------------------------------------------------------------
 
@@ -134,10 +135,6 @@ class Naive(nn.Module):
         return self.loss(states, encoder) + self.loss(
             self.decoded("decoder", h_b, decoder), decoder
         )
-
-    def toroder(self, step: Step) -> Tensor:
-        """ToRoDer: equation 9; the decoder restores the words that the encoder reads misspelt."""
-        return self.mae(step)
 
     def seed(self, step: Step) -> Tensor:
         """SEED-Encoder: -log P(x_t | h, the tokens before it that the span allows), for every t."""
@@ -168,10 +165,6 @@ class Naive(nn.Module):
         return self.loss(states, encoder) + self.loss(
             self.decoded("decoder", h_b, decoder), decoder
         )
-
-    def cotmae(self, step: Step) -> Tensor:
-        """Compute equation 9 with the neighbouring span as the decoder's text."""
-        return self.mae(step)
 
     def master(self, step: Step) -> Tensor:
         """Add the losses of decoders: of the encoder's own text, of the next span, and of texts.

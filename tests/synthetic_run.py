@@ -3,9 +3,9 @@ training.
 """
 
 import copy
-import csv
-import io
+import html
 import math
+import re
 from functools import cache
 from pathlib import Path
 
@@ -88,13 +88,23 @@ def with_system(config, name, encoder=None, stage=None, **changes):
     return config
 
 
-def rows_of(table):
-    """The rows of a table as its CSV has them: what stands in each column, by the cell or the cells
-    that name a row.
-    """
-    head, *rows = csv.reader(io.StringIO(table.csv()))
-    names = [row[0] if table.heads == 1 else tuple(row[: table.heads]) for row in rows]
-    return {name: dict(zip(head, row, strict=True)) for name, row in zip(names, rows, strict=True)}
+def tables_of(page):
+    """The tables of a page as frames of texts, by their captions."""
+    found = {}
+    for body in re.findall(r"<table.*?</table>", page, re.DOTALL):
+        caption = plain(re.search(r"<caption>(.*?)</caption>", body, re.DOTALL)[1])
+        lines = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
+        rows = [
+            [plain(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line, re.DOTALL)]
+            for line in lines
+        ]
+        found[caption] = pd.DataFrame(rows[1:], columns=rows[0])
+    return found
+
+
+def plain(text):
+    """The words of some HTML."""
+    return " ".join(html.unescape(re.sub("<[^>]+>", "", text)).split())
 
 
 def make(
@@ -145,6 +155,7 @@ def make(
         facts["masked_terms"]["cdmae"] = str(folder / "masked_terms" / "cdmae.json")
     if "benchmarks" in parts:
         _benchmarks(folder / "benchmarks", values)
+        facts["logs"] = str(folder / "logs")
     write_json(folder / "facts.json", facts)
     return folder / "facts.json"
 
@@ -303,3 +314,7 @@ def _benchmarks(folder, values):
             {"s": [seconds], "h:m:s": "0:00:00", "max_rss": memory, "cpu_time": 0.9 * seconds}
         )
         row.to_csv(path, sep="\t", index=False, na_rep="-")
+        if name.startswith("search/"):
+            log = folder.parent / "logs" / f"{name}.log"
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("said something\nwork 2.000 s\n")

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,9 @@ SETTINGS = Mae(
 )
 
 
+FILES = [field.name for field in fields(trainer.Files)]
+
+
 class Killed(BaseException):
     """What no handler in the code may catch."""
 
@@ -69,18 +73,13 @@ def run(
     inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **changed: Any
 ) -> Path:
     """Pre-train, with the state in `folder`; the folder of the encoder."""
-    how = {
-        "name": "x",
-        "settings": settings,
-        "start": START,
-        "importance": None,
-        "seed": 1,
-        "threads": 1,
-    }
+    how = {"name": "x", "settings": settings, "start": START, "seed": 1}
+    given = inputs | changed
+    files = {key: given.pop(key) for key in FILES if key in given}
     places = {"state": folder / "state", "output": folder / "encoder"}
     if places["output"].exists():  # whose state the workflow would have deleted
         shutil.rmtree(places["state"], ignore_errors=True)
-    trainer.pretrain(**how | inputs | places | changed)
+    trainer.pretrain(**how | places | given, files=trainer.Files(**files))
     return folder / "encoder"
 
 

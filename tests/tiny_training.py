@@ -164,8 +164,8 @@ def task_of(tiny: Tiny, recipe: Stage, model, group: Ranks = ALONE, **changed):
     """The training of a retriever or reranker, as its command sets it up."""
     inputs = Inputs(**tiny.inputs() | changed)
     data = Data.read(inputs, recipe, model, seed=1)
-    trainer = reranker if recipe.kind == "reranker" else retriever
-    return trainer.task("tiny", model, data, recipe, inputs, 1, group)
+    kinds = {"reranker": reranker.reranker_task, "retriever": retriever.retriever_task}
+    return kinds[recipe.kind]("tiny", model, data, recipe, inputs, 1, group)
 
 
 def prepared(tiny: Tiny, recipe: Stage, folder: Path, teacher: Path | None = None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from cdmae.config import seeds, splits, systems
+from cdmae.config import maskings, seeds, splits, systems
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
@@ -16,15 +16,16 @@ TABLES = (
     "table_nanobeir",
     "table_projection",
     "table_corpus",
+    "table_negatives",
     "table_latency",
-    "table_claims",
 )
-FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
-EXHIBITED = ("measures", "masked_terms", "encoders")  # the facts that an exhibit reads
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 IN_RUNS = {"runs", "mined", "fusions"}
-# and the further facts that the report reads
-REPORTED = ("trained", "teachers", "runs", "mined", "fusions", "sparsity", "indexes", "shades")
+# the facts that the report reads in addition to measures
+REPORTED = (
+    *("masked_terms", "encoders", "trained", "teachers", "runs", "mined"),
+    *("fusions", "sparsity", "indexes"),
+)
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -59,6 +60,7 @@ def facts(config: Config) -> dict[str, Any]:
         },
         "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in masked},
         "benchmarks": place(on, "benchmarks"),
+        "logs": place(on, "logs"),
         "mined": {name: _negatives_of(config, name) for name in retrievers if name in judged},
         "teachers": {
             name: place(on, "teacher", system=systems.taught_like(config, name))
@@ -71,7 +73,7 @@ def facts(config: Config) -> dict[str, Any]:
         },
         "fusions": {
             name: place(on, "fusion", system=name)
-            for name in seeds.first(config.systems)
+            for name in config.systems
             if config.systems[name].kind == "fusion"
         },
         "sparsity": {
@@ -84,7 +86,6 @@ def facts(config: Config) -> dict[str, Any]:
             for name, system in config.systems.items()
             if system.lexical and shown
         },
-        "shades": _shades(config, masked[0]) if masked else {},
         "deciding": list(roles.deciding) if roles else [],
         "reported": list(roles.reported) if roles else [],
     }
@@ -92,7 +93,7 @@ def facts(config: Config) -> dict[str, Any]:
 
 def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
     """List the files and folders that a page or an exhibit reads, in a flat list."""
-    parts = EXHIBITED if "latency" in sources else (*EXHIBITED, *REPORTED)
+    parts = ("measures",) if "latency" in sources else ("measures", *REPORTED)
     paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
     for part in IN_RUNS & paths.keys():  # files in folders that a rule makes
         paths[part] = list(dict.fromkeys(map(os.path.dirname, paths[part])))
@@ -103,16 +104,6 @@ def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
     return paths
 
 
-def _shades(config: Config, encoder: str) -> dict[str, str]:
-    """Return the folders of an importance table and its tokenizer, which shade any text's words."""
-    entry = config.encoders[encoder]
-    names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
-    return {
-        "importance": place(config.results, "importance", **names),
-        "tokenizer": place(config.results, "tokenizer", start=entry.start),
-    }
-
-
 def _negatives_of(config: Config, system: str) -> str:
     collection, split = systems.trains_on(config, system)
     by = config.systems[system].negatives
@@ -120,34 +111,27 @@ def _negatives_of(config: Config, system: str) -> str:
 
 
 def exhibit(config: Config, name: str) -> dict[str, Any]:
-    """List the results behind a table or figure of the paper.
+    """List the results behind a table of the paper.
 
-    Raises `InputError` if the config cannot produce the exhibit. The import takes a second, and
-    therefore happens only if an exhibit is requested.
+    Raises `InputError` if the config cannot produce the table. The import takes a second, and
+    therefore happens only if a table is requested.
     """
+    on = config.results
+    found = {"config": config.values(), "collections": {}, "measures": {}, "latency": ""}
+    if name == "table_latency":
+        return found | {"latency": place(on, "latency")}
     from cdmae.report.paper.exhibits import wanted
 
-    needs = wanted(name, config.values())
-    on = config.results
-    evaluated = config.evaluation.collections if needs.systems else ()
-    known = (
-        facts(config)
-        if needs.everything
-        else {
-            "config": config.values(),
-            "collections": {name: place(on, "collection", collection=name) for name in evaluated},
-            "measures": {
-                name: place(on, "measures", system=name)
-                for name in config.systems
-                if seeds.base(name) in needs.systems
-            },
-            "masked_terms": {
-                name: place(on, "masked_terms", encoder=name) for name in needs.encoders
-            },
-            "encoders": {},
-        }
-    )
-    return {**known, "latency": place(on, "latency") if needs.latency else ""}
+    shown = wanted(name, config.values())
+    collections = config.evaluation.collections
+    return found | {
+        "collections": {each: place(on, "collection", collection=each) for each in collections},
+        "measures": {
+            each: place(on, "measures", system=each)
+            for each in config.systems
+            if seeds.base(each) in shown
+        },
+    }
 
 
 def card(config: Config, system: str) -> dict[str, Any]:
@@ -173,7 +157,7 @@ def card(config: Config, system: str) -> dict[str, Any]:
         "system": entry.values(),
         "pretraining": {
             "words": encoder.in_words,
-            "masked": next(iter(encoder.maskings[::-1]), ""),
+            "masked": maskings.in_words(encoder.maskings[-1]) if encoder.maskings else "",
         },
         **parts,
         **({"before": before} if before else {}),

@@ -29,7 +29,7 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from cdmae.log import say
 from cdmae.terminal import printable
 from workflow import reasons
-from workflow.facts import FIGURES, TABLES
+from workflow.facts import TABLES
 
 if TYPE_CHECKING:
     from snakemake.jobs import Job
@@ -185,9 +185,8 @@ class Terminal:
             _print_last(f"report: {page}")
             targets = answers(page)
         for target in reversed(targets):
-            if target in (*TABLES, *FIGURES):
-                suffix = "md" if target in TABLES else "svg"
-                target = f"{target}: {self.results}/tables/{target}.{suffix}"
+            if target in TABLES:
+                target = f"{target}: {self.results}/tables/{target}.md"
             _print_last(target)
 
     def fail(self) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Option
 
 from cdmae.commands.configs import ROOT, ConfigFiles, configured, existing
-from cdmae.config import seeds, systems
+from cdmae.config import systems
 from cdmae.errors import InputError
 from cdmae.formats import plural
 from cdmae.layout import place
@@ -22,54 +22,49 @@ def check(
         bool,
         Option(
             "--write",
-            help="write the run's numbers into config/expected.yaml, and print them in Markdown",
+            help="write the run's numbers into config/expected.csv, and print them in Markdown",
         ),
     ] = False,
 ) -> None:
-    """Compare a finished run with the numbers of the README, which config/expected.yaml lists.
+    """Compare a finished run with the numbers of the README, which config/expected.csv lists.
 
     A number is [OK] if it is equal as shown, and [OKish] if another seed may cause the difference.
     Otherwise it is [FAIL], and the exit status is 1. Tables made by other config files or seeds are
     omitted.
     """
     from cdmae.evaluation import expected
-    from cdmae.evaluation.per_query import read_measures
+    from cdmae.report import frames
 
     names = [os.path.relpath(Path(file).resolve(), ROOT) for file in configfile]
     config = configured(configfile)
-    path = ROOT / "config/expected.yaml"
-    tables = expected.read(path)
-    chosen_tables = expected.made_by(tables, names, config.seed)
-    if not chosen_tables:
+    path = ROOT / "config/expected.csv"
+    numbers = expected.read(path)
+    own = expected.made_by(numbers, names, config.seed)
+    if not own.any():
         raise InputError(
             f"{path} has no table for these config files and seeds; its tables name theirs under "
             "configfile and seeds"
         )
-
-    def values(system: str, collection: str, split: str, measure: str) -> list[Any]:
-        replicas = [name for name in config.systems if seeds.base(name) == system]
-        if not replicas:
-            raise InputError(
-                f"{path} names the system {system}, which the config lacks; correct one of them"
-            )
-        files = [existing(place(config.results, "measures", system=name)) for name in replicas]
-        return expected.of_system(
-            [read_measures(file) for file in files], measure, collection, split
-        )
-
-    failed = 0
-    for index in chosen_tables:
-        table = tables[index]
-        read_values = partial(values, measure=table.measure)
-        found = expected.measured(table, read_values, partial(systems.learns, config))
-        if write:
-            tables[index] = found
-            print(f"{table.title}\n\n{expected.markdown(found)}\n")
-            continue
-        verdicts = expected.compare(table, found)
-        failed += sum(verdict.word == "FAIL" for verdict in verdicts)
-        print("\n".join([table.title, *map(str, verdicts), ""]))
+    results = frames.read(existing(place(config.results, "report"))).results
+    learns = partial(systems.learns, config)
+    found = expected.measured(numbers[own], results, learns)
     if write:
-        expected.write(path, tables)
+        for title, table in found.groupby("table", sort=False):
+            print(f"{title}\n\n{expected.markdown(table)}\n")
+        numbers[own] = found
+        expected.write(path, numbers)
+        return
+    words = expected.verdicts(numbers[own], found)
+    for title, table in found.groupby("table", sort=False):
+        print(title)
+        for at, row in table.iterrows():
+            wanted, noise = numbers.loc[at, ["value", "noise"]]
+            apart = row["value"] - wanted
+            print(
+                f"{f'[{words[at]}]':8}{row['label']}, {row['column']}: {row['value']:.1f}, "
+                f"expected {wanted:.1f} ({apart:+.1f}, noise {noise:.1f})"
+            )
+        print()
+    failed = int((words == "FAIL").sum())
     if failed:
         raise InputError(f"{plural(failed, 'number')} of the README differ by more than the noise")

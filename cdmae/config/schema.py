@@ -159,8 +159,10 @@ class Report:
     system. A system that an overlay removes (`NAME: null` in systems) is removed here, too.
     """
     methods: dict[str, str] = EMPTY
-    """The systems that implement methods in table 1, as in {PAIR: pair}. Methods of pre-training
-    are found by their encoder's objective. Other names add rows [table 1].
+    """The systems of the rows of the paper's tables, as in {CDMAE: stage3, "CDMAE, stage 1": one,
+    w/ projection: one}: each table shows the rows that it has. A row of one table has its name, as
+    in "table 3: RetroMAE". A row that the paper lacks is added to table 1, or to the named table.
+    Without rows, the report scores no claims of the paper [4].
     """
     curve: tuple[str, ...] = ()
     """Stages that differ in their number of training queries; the last one has all. The report

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cdmae.errors import InputError
 from cdmae.evaluation.significance import Difference, paired
 
 
@@ -55,9 +54,4 @@ def untuned(
     """
     if about.get("on") != list(split) or about.get("measure") != measure:
         return values
-    if "held_out" not in about:
-        raise InputError(
-            f"the weights of a fusion were tuned on {' '.join(split)} by an earlier version; "
-            "./run with the same config files tunes them again"
-        )
     return pd.Series(about["held_out"]).reindex(values.index)

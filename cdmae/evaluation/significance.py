@@ -70,11 +70,6 @@ class Difference:
         return 0.0 if certain else math.nan
 
     @property
-    def has_interval(self) -> bool:
-        """Return whether the queries allow an inference."""
-        return not math.isnan(self.half_width)
-
-    @property
     def significant(self) -> bool:
         """Return whether p is below .05, so that the interval excludes 0."""
         return self.p < SIGNIFICANT

@@ -242,7 +242,7 @@ class Examples:
         return drawn[:number]
 
 
-def read(
+def read_examples(
     collection: Path | str,
     negatives: Path | str,
     drawing: Drawing,
@@ -276,7 +276,7 @@ def read(
             )
     mined = runs[negatives]
     qrels = labels.qrels(mined, drawing.depth) if labels else read_qrels(collection, split)
-    selection = select(mined, qrels, texts, drawing, runs.get(ranking))
+    selection = select_passages(mined, qrels, texts, drawing, runs.get(ranking))
     if drawing.train_queries:
         selection.limit_to_queries(ids, drawing.train_queries)
     examples = examples_of(selection, drawing)
@@ -294,7 +294,7 @@ def read(
     return examples, selection.counts()
 
 
-def select(
+def select_passages(
     run: Run,
     qrels: pd.DataFrame,
     texts: np.ndarray,

@@ -89,7 +89,7 @@ class RecallTask(FineTuning):
         )
 
 
-def task(
+def recall_task(
     name: str, model: Model, data: Data, stage: Sparse, seed: int, group: Ranks = ALONE
 ) -> RecallTask:
     """Set up the training of a retriever with `target: recall`."""
@@ -156,7 +156,7 @@ def learn(
     device = next(network.parameters()).device
     passages = len(batch.sequences)
     budget = stage.chunk * stage.passage_length
-    totals = {name: torch.zeros((), device=device) for name in NUMBERS}
+    totals = {name: torch.zeros((), dtype=torch.float64, device=device) for name in NUMBERS}
     cuts = sequences.chunks(batch.sequences.lengths, budget, group.rank, group.size)
     for number, rows in enumerate(cuts):
         generator = setup.generator(device, seed, "dropout", step, number, group.rank)

@@ -58,7 +58,7 @@ def train(
         group.check_batch("queries", settings.queries)
         shared = saved.shared
         data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
-        training = task(name, model, data, settings, files, seed, group)
+        training = reranker_task(name, model, data, settings, files, seed, group)
         training.network.to(device)
         seconds, notes = loop.train(training, saved)
         if group.first:
@@ -91,7 +91,7 @@ class RerankerTask(FineTuning):
         )
 
 
-def task(
+def reranker_task(
     name: str,
     model: Model,
     data: Data,

@@ -83,9 +83,9 @@ def train(
         shared = saved.shared
         data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
         if settings.target == "recall":
-            training = recall.task(name, model, data, settings, seed, group)
+            training = recall.recall_task(name, model, data, settings, seed, group)
         else:
-            training = task(name, model, data, settings, files, seed, group)
+            training = retriever_task(name, model, data, settings, files, seed, group)
         training.network.to(device)
         seconds, notes = loop.train(training, saved)
         if group.first:
@@ -166,7 +166,7 @@ class RetrieverTask(FineTuning):
             checkpoint.save(folder / "teacher", other, encoder, about)
 
 
-def task(
+def retriever_task(
     name: str,
     model: Model,
     data: Data,

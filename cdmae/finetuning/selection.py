@@ -178,7 +178,7 @@ def _keys(lists: Ragged) -> np.ndarray:
 
 def _among(lists: Ragged, others: Ragged) -> np.ndarray:
     """Return which values of each list are in the other list of the same query."""
-    known = np.append(np.unique(_keys(others)), np.iinfo(np.int64).max)
+    known = np.append(np.sort(_keys(others)), np.iinfo(np.int64).max)
     keys = _keys(lists)
     return known[np.searchsorted(known, keys)] == keys
 

@@ -103,7 +103,7 @@ class Data:
         counts: dict[str, int] = {}
 
         def make() -> dict[str, np.ndarray]:
-            found, left_out = groups.read(
+            found, left_out = groups.read_examples(
                 inputs.collection, inputs.negatives, drawing, inputs.ranking, labels
             )
             counts.update(left_out)

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae.masking.corpus import Batch, Corpus, pad, read
 from cdmae.masking.noise import Key, draws, key
+from cdmae.masking.passages import Batch, Corpus, pad, read
 
 if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary

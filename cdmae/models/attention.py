@@ -56,6 +56,7 @@ class Grid:
     def __init__(self, layout: Layout, heads: int, positions: Tensor | None = None) -> None:
         """Take a layout and, if attention depends on positions, each row's position, int64 [S]."""
         self.layout = layout
+        self.passages = len(layout)
         self.heads = heads
         self.positions = positions
 
@@ -72,7 +73,7 @@ class Grid:
     @cached_property
     def sources(self) -> Tensor:
         """Return each cell's index into (row, head), int64 [B x H x n]; padding cells get 0."""
-        sources = self.cells.new_zeros(len(self.layout) * self.heads * self.layout.longest)
+        sources = self.cells.new_zeros(self.passages * self.heads * self.layout.longest)
         rows = torch.arange(len(self.cells), device=sources.device)
         return sources.index_copy_(0, self.cells, rows)
 
@@ -80,26 +81,26 @@ class Grid:
     def real(self) -> Tensor | None:
         """Return the mask of cells that hold a row, bool [B, n]; None if all do."""
         layout = self.layout
-        count = len(layout) * layout.longest
+        count = self.passages * layout.longest
         if len(layout.cells) == count:
             return None
         real = torch.zeros(count, dtype=torch.bool, device=layout.cells.device)
-        return real.index_fill_(0, layout.cells, True).view(len(layout), layout.longest)
+        return real.index_fill_(0, layout.cells, True).view(self.passages, layout.longest)
 
     @cached_property
     def cell_positions(self) -> Tensor:
         """Return each cell's position, int64 [B, n]; padding gets 0, and so can see a row."""
         layout = self.layout
-        count = len(layout) * layout.longest
+        count = self.passages * layout.longest
         positions = torch.zeros(count, dtype=torch.int64, device=layout.cells.device)
         positions.index_copy_(0, layout.cells, self.positions[: len(layout.cells)])
-        return positions.view(len(layout), layout.longest)
+        return positions.view(self.passages, layout.longest)
 
     @cached_property
     def hidden(self) -> Tensor:
         """Return the bias that masks padding: 0 or minus infinity, [B x H, 1, n]."""
         layout = self.layout
-        hidden = torch.zeros(len(layout), 1, layout.longest, device=layout.cells.device)
+        hidden = torch.zeros(self.passages, 1, layout.longest, device=layout.cells.device)
         if self.real is not None:
             hidden.masked_fill_(~self.real[:, None], -torch.inf)
         return hidden.repeat_interleave(self.heads, 0)
@@ -107,7 +108,7 @@ class Grid:
     def spread(self, states: Tensor) -> Tensor:
         """Spread rows [rows, D] over cells [B x H, n, D / H]; padding holds arbitrary numbers."""
         cells = states.reshape(-1, states.shape[1] // self.heads).index_select(0, self.sources)
-        return cells.view(len(self.layout) * self.heads, self.layout.longest, -1)
+        return cells.view(self.passages * self.heads, self.layout.longest, -1)
 
     def collect(self, states: Tensor) -> Tensor:
         """Collect cells [B x H, n, D / H] into rows [rows, D]; filler rows are 0."""
@@ -186,7 +187,7 @@ class _Attention(torch.autograd.Function):
             probabilities = _probabilities(q, k, of)
         gradient = to.spread(gradient)
         if to.real is not None:  # zero the padding
-            cells = gradient.view(len(to.layout), to.heads, to.layout.longest, -1)
+            cells = gradient.view(to.passages, to.heads, to.layout.longest, -1)
             cells.mul_(to.real[:, None, :, None])
         of_probabilities = torch.bmm(gradient, v.transpose(1, 2))
         of_scores = torch._softmax_backward_data(
@@ -213,7 +214,7 @@ def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask:
     """Attend with a mask on the padded grid, using torch's ``scaled_dot_product_attention``."""
 
     def cells(rows: Tensor, grid: Grid) -> Tensor:  # [B, H, n, D / H]
-        return grid.spread(rows).view(len(to.layout), to.heads, grid.layout.longest, -1)
+        return grid.spread(rows).view(to.passages, to.heads, grid.layout.longest, -1)
 
     if mask.is_floating_point():
         mask = mask.to(query.dtype)

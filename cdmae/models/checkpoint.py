@@ -158,7 +158,7 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     fields of `Model`.
     """
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
-    linear.start(model.network, _layers(kind, described), seed)
+    linear.start_layers(model.network, _layers(kind, described), seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -179,7 +179,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     layers = _layers(model.kind, settings)
     if model.kind == "retriever":
         prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
-        linear.write(network, layers, folder)
+        linear.write_layers(network, layers, folder)
         heads.described_by(settings).write(folder, model, prompts)
     else:  # its scores are raw logits
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
@@ -203,7 +203,7 @@ def load(folder: Path | str, kind: str, **described: Any) -> Model:
     """
     described = check(folder, kind) | described
     model = _load(folder, kind, described)
-    linear.load(model.network, _layers(kind, described), folder)
+    linear.load_layers(model.network, _layers(kind, described), folder)
     return model
 
 

@@ -30,7 +30,7 @@ class Layer:
 Layers = Mapping[str, Layer]  # by the network's attribute
 
 
-def start(network: PreTrainedModel, layers: Layers, seed: int) -> None:
+def start_layers(network: PreTrainedModel, layers: Layers, seed: int) -> None:
     """Add layers with new weights from N(0, initializer_range) and biases 0, as in BERT."""
     draws = torch.Generator().manual_seed(seed)
     spread = getattr(network.config, "initializer_range", 0.02)
@@ -42,14 +42,14 @@ def start(network: PreTrainedModel, layers: Layers, seed: int) -> None:
         setattr(network, name, _linear(weights))
 
 
-def load(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:
+def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:
     """Add the layers that are stored below a trained model's folder."""
     inputs = network.config.hidden_size
     for name, layer in layers.items():
-        setattr(network, name, read(Path(folder) / layer.folder, inputs, bias=layer.bias))
+        setattr(network, name, read_layer(Path(folder) / layer.folder, inputs, bias=layer.bias))
 
 
-def write(network: nn.Module, layers: Layers, folder: Path) -> None:
+def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
     """Write the layers below a model's folder, as sentence-transformers and PyLate do."""
     from cdmae.models import networks  # imports transformers, which a search does without
 
@@ -70,7 +70,7 @@ def write(network: nn.Module, layers: Layers, folder: Path) -> None:
         networks.write_tensors(folder / layer.folder, weights)
 
 
-def read(folder: Path, inputs: int, *, bias: bool = True) -> nn.Linear:
+def read_layer(folder: Path, inputs: int, *, bias: bool = True) -> nn.Linear:
     """Read a layer; raise `InputError` unless it has `inputs` inputs and, if needed, a bias."""
     path = folder / "model.safetensors"
     names = ["weight", "bias"] if bias else ["weight"]

@@ -1,8 +1,9 @@
-"""Snapshots: a training's weights at given steps, which other config entries use as encoders.
+"""Encoders on disk: the result of a training, and snapshots of it at given steps.
 
-One training makes all snapshots. A snapshot of step s is bit-identical to the result with
-`take_step` s. Snapshots are written next to the training's state when the training passes their
-steps. A killed training that resumes after a step already has the step's snapshot::
+Other config entries use snapshots as encoders; one training makes all of them. A snapshot of step s
+is bit-identical to the result with `take_step` s. Snapshots are written next to the training's
+state when the training passes their steps. A killed training that resumes after a step already has
+the step's snapshot::
 
     state/.../snapshots/00001000/      during the training
     encoders/cdmae/snapshots/00001000/ with the finished encoder
@@ -12,48 +13,86 @@ steps. A killed training that resumes after a step already has the step's snapsh
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cdmae.config.checks import check_step
+from cdmae.config.objectives import AnyEncoder
 from cdmae.errors import InputError
+from cdmae.fields import asdict
 from cdmae.files import complete, link, read_json, write_json
+from cdmae.models import architectures, metadata, networks
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
     from cdmae.training.state import State
 
 FOLDER = "snapshots"
 
 
-def keeping(
-    saved: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]
-) -> Callable[[int], None]:
-    """Return a function to be called after every update; it writes the snapshots of `steps`.
+@dataclass(frozen=True)
+class Result:
+    """What a pre-training writes: the encoder with its LM head, its tokenizer, and its origin."""
 
-    last: the last step that is computed. write: fills a folder with a step's encoder.
+    model: PreTrainedModel
+    settings: AnyEncoder
+    tokenizer: Path
+    about: dict[str, Any]
 
-    Raises `InputError` if the training does not reach one of the steps, or if it resumes
-    after a step and that step's snapshot is missing.
-    """
-    for step in steps:
-        check_step(step, last, "the last step")
-
-    def keep(step: int) -> None:
-        earlier = [before for before in steps if before < step] if step == saved.step else []
-        lost = [before for before in earlier if not _path(saved.folder, before).is_dir()]
-        if lost:
-            raise InputError(
-                f"the training resumes from step {step:,} but the snapshot of step {lost[0]:,} is "
-                f"not in {saved.folder}; delete this folder and run again"
+    def write(self, folder: Path, records: dict[str, Any]) -> None:
+        """Write the encoder into a folder; records: of the training, for ``about.json``."""
+        folder.mkdir(exist_ok=True)
+        model = self.model
+        positions = architectures.positions(model.config)
+        networks.write(folder, model)
+        metadata.write_tokenizer(folder, self.tokenizer, longest=positions)
+        if self.settings.pretrained:
+            metadata.write_modules(
+                folder,
+                width=model.config.hidden_size,
+                pooling=self.settings.pooling,
+                longest=self.settings.max_length,
             )
-        if step in steps:
-            with complete(_path(saved.folder, step)) as aside:
-                aside.mkdir()
-                write(aside, step)
-                saved.write_table("steps.tsv", aside)
+        write_json(folder / "about.json", self.about | records)
 
-    return lambda step: keep(step) if saved.writes else None
+
+@dataclass(frozen=True)
+class Snapshots:
+    """The snapshots of one training; passages: the number of passages that it reads."""
+
+    result: Result
+    saved: State
+    steps: Sequence[int]
+    passages: int
+
+    def check(self, last: int) -> None:
+        """Raise `InputError` if a training up to the step `last` does not reach all steps."""
+        for step in self.steps:
+            check_step(step, last, "the last step")
+
+    def keep(self, step: int) -> None:
+        """Write the snapshot of `step` updates, if there is one of this step.
+
+        Raises `InputError` if the training resumes after a step whose snapshot is missing.
+        """
+        saved = self.saved
+        if step == saved.step:
+            earlier = [before for before in self.steps if before < step]
+            lost = [before for before in earlier if not _path(saved.folder, before).is_dir()]
+            if lost:
+                raise InputError(
+                    f"the training resumes from step {step:,} but the snapshot of step "
+                    f"{lost[0]:,} is not in {saved.folder}; delete this folder and run again"
+                )
+        if step in self.steps:
+            settings = asdict(replace(self.result.settings, take_step=step))
+            origin = {"settings": settings, "steps": step, "passages": self.passages}
+            with complete(_path(saved.folder, step)) as aside:
+                self.result.write(aside, origin)
+                saved.write_table("steps.tsv", aside)
 
 
 def _path(folder: Path, step: int) -> Path:

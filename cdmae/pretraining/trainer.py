@@ -7,8 +7,8 @@ batch, and the gradients are added up. The loop around a step is `cdmae.training
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +21,14 @@ from cdmae.config.objectives import AnyEncoder
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.fields import asdict
-from cdmae.files import complete, write_json
+from cdmae.files import complete
 from cdmae.masking import Corpus
-from cdmae.models import architectures, checkpoint, metadata, networks
+from cdmae.models import architectures, checkpoint, networks
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Step
+from cdmae.pretraining.probes import Probes
 from cdmae.pretraining.reader import Reader
-from cdmae.pretraining.snapshots import keeping
+from cdmae.pretraining.snapshots import Result, Snapshots
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
@@ -37,7 +38,7 @@ from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import UNSCALED, Scaler
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+    from transformers import PretrainedConfig
 
     from cdmae.training.state import State
 
@@ -56,16 +57,29 @@ MEMORY = {"cpu": 2 << 30, "cuda": 0.35}
 MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more rows at a time bring no speed-up
 
 
+@dataclass(frozen=True)
+class Files:
+    """The folders that a pre-training reads.
+
+    after: another encoder; its weights replace the initial checkpoint's. tokens: of the collection,
+    by the same tokenizer. importance: values for the tokens, or n-grams if the masks need only
+    these; None if the masks need neither. asked: the collection, if the objective reads its queries
+    or ids.
+    """
+
+    tokenizer: Path
+    after: Path | None = None
+    tokens: Path | None = None
+    importance: Path | None = None
+    asked: Path | None = None
+
+
 def pretrain(
     *,
     name: str,
     settings: AnyEncoder,
     start: Start,
-    tokenizer: Path,
-    after: Path | None = None,
-    tokens: Path | None = None,
-    importance: Path | None = None,
-    asked: Path | None = None,
+    files: Files,
     snapshots: list[int] = (),  # type: ignore[assignment]
     seed: int,
     threads: int = 1,
@@ -74,16 +88,12 @@ def pretrain(
 ) -> None:
     """Make the encoder `name`; with objective none it keeps its initial weights.
 
-    after: another encoder; its weights replace the initial checkpoint's. tokens: the
-    collection's tokens, by the same tokenizer. importance: the folder of importance values for the
-    tokens, or of n-grams if the masks need only these; None if the masks need neither. asked: the
-    collection, if the objective reads its queries or ids. snapshots: steps to write as snapshots
-    (`cdmae.pretraining.snapshots`). A stopped training resumes from its state. output: the
-    encoder's folder.
+    snapshots: steps to write as snapshots (`cdmae.pretraining.snapshots`). A stopped training
+    resumes from its state. output: the encoder's folder.
     """
     device = setup.set_up(threads)
-    initial = Start(checkpoint=str(after)) if after else start
-    model = checkpoint.start_encoder(initial, tokenizer, setup.seed_of(seed, "start"))
+    initial = Start(checkpoint=str(files.after)) if files.after else start
+    model = checkpoint.start_encoder(initial, files.tokenizer, setup.seed_of(seed, "start"))
     about = {
         "name": name,
         "settings": asdict(settings),
@@ -91,85 +101,44 @@ def pretrain(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    commits = networks.commits(checkpoint=after or start.checkpoint, generator=settings.generator)
+    commits = networks.commits(
+        checkpoint=files.after or start.checkpoint, generator=settings.generator
+    )
     if commits:
         about["commits"] = commits
+    result = Result(model, settings, files.tokenizer, about)
     with ranks.joined(device) as group:
         if not settings.pretrained:
             if group.first:
                 with complete(output) as aside:
-                    write(aside, model, settings, tokenizer, about)
+                    result.write(aside, {})
             return
-        files = Files(tokenizer, tokens, importance, asked)
         reader = read(settings, model.config, files, seed)
-        passages = len(reader)
-
-        def write_snapshot(folder: Path, step: int) -> None:
-            origin = {
-                "settings": asdict(replace(settings, take_step=step)),
-                "steps": step,
-                "passages": passages,
-            }
-            write(folder, model, settings, tokenizer, about | origin)
-
         with states.opened(state, name, group) as saved:
-            keep = keeping(saved, snapshots, schedule(settings, passages).last, write_snapshot)
-            trained = train(model.to(device), settings, reader, saved, seed=seed, passed=keep)
+            trained = train(result, reader, saved, snapshots, seed=seed)
             if group.first:
                 with saved.finish(output) as aside:
-                    write(aside, model, settings, tokenizer, about | trained)
-
-
-def write(
-    folder: Path,
-    model: PreTrainedModel,
-    settings: AnyEncoder,
-    tokenizer: Path,
-    about: dict[str, Any],
-) -> None:
-    """Write the encoder with its LM head, tokenizer, pooling and origin into a folder."""
-    folder.mkdir(exist_ok=True)
-    networks.write(folder, model)
-    metadata.write_tokenizer(folder, tokenizer, longest=architectures.positions(model.config))
-    if settings.pretrained:
-        metadata.write_modules(
-            folder,
-            width=model.config.hidden_size,
-            pooling=settings.pooling,
-            longest=settings.max_length,
-        )
-    write_json(folder / "about.json", about)
+                    result.write(aside, trained)
 
 
 def train(
-    model: PreTrainedModel,
-    settings: Pretraining,
-    reader: Reader,
-    saved: State,
-    *,
-    seed: int,
-    passed: Callable[[int], None] = lambda step: None,
+    result: Result, reader: Reader, saved: State, snapshots: Sequence[int] = (), *, seed: int
 ) -> dict[str, Any]:
-    """Train `model` in place; return the training's records for ``about.json``.
-
-    passed: called with the number of updates before each step and after the last one.
-    """
+    """Train the model of `result` in place; return the training's records for ``about.json``."""
     group = saved.group
     device = group.device
+    settings = result.settings
     group.check_batch("batch", settings.batch)
+    model = result.model.to(device)
     network = objectives.objective(settings.objective)(model, settings, seed).to(device)
     plan = schedule(settings, len(reader))
+    kept = Snapshots(result, saved, snapshots, len(reader))
+    kept.check(plan.last)
     rows = micro_batch(model.config, settings, device)
-    probe = probes.looks(network, reader, plan.last, saved, rows=rows)
-
-    def look(step: int) -> None:
-        passed(step)
-        with setup.autocast(settings.precision, device):
-            probe(step)
-
-    training = PretrainingTask(network, settings, plan, reader, group, seed, look)
+    probed = Probes(network, reader, plan.last, saved, rows=rows)
+    training = PretrainingTask(network, settings, plan, reader, saved, seed, kept, probed)
     seconds, notes = loop.train(training, saved)
-    look(plan.last)
+    training.look(plan.last)
     if network.trains_vector:
         notes = notes + probes.doubts(saved)
     return {
@@ -184,15 +153,16 @@ def train(
 
 @dataclass(frozen=True)
 class PretrainingTask(Task):
-    """The training of an objective's network; look: called with the step before each step."""
+    """The training of an objective's network."""
 
     network: nn.Module
     settings: Pretraining
     schedule: Schedule
     reader: Reader
-    group: Ranks
+    saved: State
     seed: int
-    look: Callable[[int], None]
+    snapshots: Snapshots
+    probes: Probes
     columns = COLUMNS
     action = "pretrain"
 
@@ -207,18 +177,25 @@ class PretrainingTask(Task):
         return self.network.guessing
 
     def batches(self, begin: int) -> Iterator[Step]:
-        """Read the steps from `begin` on."""
-        ahead = self.group.device.type == "cuda"
+        """Read the steps from `begin` on; look at the network before each of them."""
+        ahead = self.saved.group.device.type == "cuda"
         steps = self.reader.steps(begin, self.schedule.last, ahead=ahead)
         for number, step in enumerate(steps, begin):
             self.look(number)
             yield step
 
+    def look(self, step: int) -> None:
+        """Write the snapshot and run the probes of `step` updates, if they are due."""
+        if self.saved.writes:
+            self.snapshots.keep(step)
+            with setup.autocast(self.settings.precision, self.saved.group.device):
+                self.probes.look(step)
+
     def learn(self, batch: Step, step: int, scaler: Scaler) -> dict[str, Tensor]:
         """Add the gradient of a batch; see `learn`."""
-        network = self.network
+        group = self.saved.group
         return learn(
-            network, batch, self.settings, self.group, seed=self.seed, step=step, scaler=scaler
+            self.network, batch, self.settings, group, seed=self.seed, step=step, scaler=scaler
         )
 
 
@@ -257,24 +234,6 @@ def learn(
         for name, value in {"loss": loss.detach(), **numbers}.items():
             total[name] = total[name] + value if name in total else value
     return total
-
-
-# --- input ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Files:
-    """The folders that a pre-training reads.
-
-    tokens: of the collection, by the same tokenizer. importance: values for the tokens, or n-grams
-    if the masks need only these; None if the masks need neither. asked: the collection, if the
-    objective reads its queries or ids.
-    """
-
-    tokenizer: Path
-    tokens: Path | None = None
-    importance: Path | None = None
-    asked: Path | None = None
 
 
 def read(settings: Pretraining, config: PretrainedConfig, files: Files, seed: int) -> Reader:

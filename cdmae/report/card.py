@@ -24,6 +24,17 @@ POOLED = {
     "head": "dense", "pooling": "cls", "similarity": "dot", "pieces": "all", "target": "ranking",
 }  # fmt: skip
 PARTS = ("start", "before", "importance", "encoder", "stage")  # the parts whose settings are listed
+# the library that loads a model, and the tags at the hub, by the form of the model
+TAGS = {
+    "reranker": ("sentence-transformers", ["cross-encoder", "reranker"]),
+    "deepct": ("transformers", ["sparse", "deepct"]),
+    "unicoil": ("transformers", ["sparse", "unicoil"]),
+    "sparse": ("sentence-transformers", ["sparse-encoder", "sparse", "splade"]),
+    "unified": ("sentence-transformers", ["sparse-encoder", "sparse", "dense-retrieval"]),
+    "coil": ("transformers", ["multi-vector", "coil"]),
+    "colbert": ("sentence-transformers", ["multi-vector", "colbert"]),
+    "dense": ("sentence-transformers", ["dense-retrieval"]),
+}
 
 
 def release(
@@ -31,11 +42,12 @@ def release(
     measures: Path | str,
     facts: dict[str, Any],
     output: Path | str,
-    bm25: Path | str | None = None,
+    beside: list[Path] | None = None,
 ) -> None:
     """Write the folder `output`: the card and every file of `model`.
 
-    bm25: the measures of BM25 on the same queries, if the config has such a system.
+    beside: the measures of other systems on the same queries, such as BM25; the name of a file is
+    the name of the system.
 
     `cdmae.files.link` links the weights instead of copying them. Hidden files are omitted, because
     Snakemake keeps a folder's time in a hidden file, which two folders must not share.
@@ -49,9 +61,9 @@ def release(
     about = {name: read_json(path) for name, path in facts["about"].items()}
     facts = facts | {"about": about}
     facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
-    lengths = read_json(model / "cdmae.json")
-    words = read_measures(bm25) if bm25 else None
-    text = card(facts, read_measures(measures), lengths, str(output), words)
+    described = read_json(model / "cdmae.json")
+    others = {path.stem: read_measures(path) for path in beside or ()}
+    text = card(facts, read_measures(measures), described, str(output), others)
     with complete(output) as folder:
         for path in sorted(model.rglob("*")):
             place = folder / path.relative_to(model)
@@ -66,9 +78,9 @@ def release(
 def card(
     facts: dict[str, Any],
     measures: pd.DataFrame,
-    lengths: dict[str, Any],
+    described: dict[str, Any],
     place: str,
-    bm25: pd.DataFrame | None = None,
+    others: dict[str, pd.DataFrame] | None = None,
 ) -> str:
     """Return the text of README.md, the model card.
 
@@ -77,33 +89,35 @@ def card(
     facts: the mapping from `card` in `workflow/facts.py`: name, licence, languages, system, stage,
     encoder, start, importance, collections, and the encoders `before` the encoder, if any. `about`
     and `training` contain the about.json of each collection and of the training. measures: one row
-    per query, as in `bm25`. lengths: the contents of the model's cdmae.json. place: the folder in
-    the example code. Because cards are published, they show only the last parts of local paths.
+    per query, as in `others`, by system. described: the contents of the model's cdmae.json. place:
+    the folder in the example code. Because cards are published, they show only the last parts of
+    local paths.
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
-    training, before = facts["training"], facts.get("before", {}).values()
-    means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
+    described = {**POOLED, **described}
+    training = facts["training"]
+    before = [encoder.get("collection") for encoder in facts.get("before", {}).values()]
     uses = {}
     for name in facts["collections"]:
         uses[name] = [use for part, use in USES.items() if facts[part].get("collection") == name]
-        if name in {encoder.get("collection") for encoder in before}:
-            uses[name].append("pre-training before that")
-    reranker = lengths.get("kind") == "reranker"
+        uses[name] += ["pre-training before that"] if name in before else []
     settings = {part: facts[part] for part in PARTS if facts.get(part)}
     commit = training.get("commits", {}).get("checkpoint")
     if commit:
         settings["start"] = {**facts["start"], "commit": commit}
+    form = _form(described)
+    means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
     text = fill(
         "card.md.j2",
         **facts,
-        **{**POOLED, **lengths},
-        reranker=reranker,
+        **described,
+        form=form,
         uses=uses,
         place=json.dumps(without_folders(place), ensure_ascii=False),
-        measures=_results(measures, bm25),
-        bm25=bm25 is not None,
-        front_matter=_front_matter(facts, base_model, means, {**POOLED, **lengths}).to_yaml(),
+        measures=_results({"this model": measures, **(others or {})}),
+        others=list(others or {}),
+        front_matter=_front_matter(facts, base_model, means, form).to_yaml(),
         taken=training
         if {"steps", "queries", "seconds", "parameters"} <= training.keys()
         else None,
@@ -112,61 +126,44 @@ def card(
     return f"{text}\n"
 
 
-def _results(measures: pd.DataFrame, bm25: pd.DataFrame | None) -> str:
+def _form(described: dict[str, Any]) -> str:
+    """Name the form of a model, a key of `TAGS`."""
+    if described["kind"] == "reranker":
+        return "reranker"
+    if described["pieces"] == "own":
+        return "deepct" if described["target"] == "recall" else "unicoil"
+    if described["head"] == "multi":
+        return "coil" if described["match"] == "equal" else "colbert"
+    return described["head"]
+
+
+def _results(systems: dict[str, pd.DataFrame]) -> str:
     """Make a Markdown table: a row per collection, split and system, and a column per measure."""
-    systems = {"this model": measures}
-    if bm25 is not None:
-        systems["BM25"] = bm25
+    own, *_ = systems.values()
     rows = pd.concat([frame.assign(system=name) for name, frame in systems.items()])
     keys = ["collection", "split", "system"]
     means = rows.groupby([*keys, "measure"], sort=False)["value"].mean()
     queries = rows.groupby(keys, sort=False)["query_id"].nunique()
-    targets = measures.groupby(keys[:2], sort=False).groups
+    targets = own.groupby(keys[:2], sort=False).groups
     order = [(*target, system) for target in targets for system in systems]
     shown = means.map(points).unstack("measure", fill_value="")
     shown = shown.reindex(
-        index=pd.MultiIndex.from_tuples(order, names=keys), columns=measures["measure"].unique()
+        index=pd.MultiIndex.from_tuples(order, names=keys), columns=own["measure"].unique()
     )
     shown = shown.rename(columns=measure_name)
     shown.insert(0, "queries", queries.map(count))
     sides = [*["left"] * len(keys), *["right"] * shown.shape[1]]
     shown = shown.rename(index=markdown).reset_index()
-    if bm25 is None:
-        shown = shown.drop(columns="system")
-        del sides[0]
     return shown.to_markdown(index=False, colalign=sides, disable_numparse=True)
 
 
 def _front_matter(
-    facts: dict[str, Any],
-    base_model: str,
-    means: pd.Series,
-    described: dict[str, Any],
+    facts: dict[str, Any], base_model: str, means: pd.Series, form: str
 ) -> ModelCardData:
-    """Return the metadata for model hubs; a `base_model` that is a local folder is omitted.
-
-    described: the contents of cdmae.json, with defaults.
-    """
+    """Return the metadata for model hubs; a `base_model` that is a local folder is omitted."""
     at_hub = HUB_NAME.fullmatch(base_model) and not Path(base_model).exists()
-    reranker = described["kind"] == "reranker"
-    library = "sentence-transformers"
-    if reranker:
-        tags = ["cross-encoder", "reranker"]
-    elif described["pieces"] == "own":
-        library = "transformers"  # no other library reads the layer
-        tags = ["sparse", "deepct" if described["target"] == "recall" else "unicoil"]
-    elif described["head"] == "sparse":
-        tags = ["sparse-encoder", "sparse", "splade", "feature-extraction"]
-    elif described["head"] == "unified":
-        tags = ["sparse-encoder", "sparse", "splade", "dense-retrieval", "feature-extraction"]
-    elif described["head"] == "multi" and described["match"] == "equal":
-        library = "transformers"  # no other library compares its vectors
-        tags = ["multi-vector", "coil"]
-    elif described["head"] == "multi":
-        tags = ["multi-vector", "colbert", "feature-extraction"]
-    else:
-        tags = ["dense-retrieval", "feature-extraction"]
-    task = "sentence-similarity" if described["head"] == "dense" else "feature-extraction"
+    library, tags = TAGS[form]
+    task = {"reranker": "text-ranking", "dense": "sentence-similarity"}
     results = [
         EvalResult(
             task_type="text-retrieval",
@@ -182,7 +179,7 @@ def _front_matter(
     ]
     return ModelCardData(
         library_name=library,
-        pipeline_tag="text-ranking" if reranker else task,
+        pipeline_tag=task.get(form, "feature-extraction"),
         tags=[library, *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
         base_model=divided(base_model)[0] if at_hub else None,
         license=facts["licence"] or None,

@@ -1,45 +1,28 @@
-"""Compute the columns of tables: means over collections, and differences."""
+"""Name the query sets over which systems are averaged and compared."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
-from typing import Any
 
 from cdmae import formats
-from cdmae.evaluation.significance import Difference, corrected, pooled
-from cdmae.report.comparisons import Pair, family
-from cdmae.report.comparisons import compared as compared_pairs
+from cdmae.collections.sources.misspelt import SUFFIX
+from cdmae.evaluation.significance import Difference, pooled
 from cdmae.report.facts import Facts, Target
-from cdmae.report.tables import Cell, Spread
 
-MOST_SETS = 4  # zero-shot collections that are listed one by one next to the others
+MOST_SETS = 4  # zero-shot collections that have a column each; more share one
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Column:
-    """A column: the mean over `sets` of the means over each set's targets, in one measure.
+    """The mean over `sets` of the means over each set's targets, in one measure.
 
     The forums of CQADupStack are one set. key: the corresponding column of the paper, if any.
     """
 
-    facts: Facts
     name: str
-    sets: Sequence[Sequence[Target]]
+    sets: tuple[tuple[Target, ...], ...]
     measure: str
-    key: Any = None
-
-    @classmethod
-    def of(cls, facts: Facts, target: Target, measure: str = "") -> Column:
-        """Make the column of one target, for the target's main measure or the given `measure`."""
-        return cls(facts, str(target), [[target]], measure or facts.main_measure(target))
-
-    @property
-    def target(self) -> Target:
-        """Return the column's target; the first if there are several."""
-        return self.sets[0][0]
+    key: object = None
 
     @property
     def unit(self) -> str:
@@ -51,75 +34,42 @@ class Column:
         """Return the column's header: its name with the measure."""
         return f"{self.name}, {self.unit}"
 
-    def value(self, system: str) -> float:
-        """Return a system's mean, from 0 to 1; nan unless it was measured on all targets."""
-        means = []
-        for targets in self.sets:
-            values = [self.facts.value(system, target, self.measure) for target in targets]
-            means.append(fmean(values))
-        return fmean(means)
+    @property
+    def targets(self) -> list[Target]:
+        """List the targets of all sets."""
+        return [target for targets in self.sets for target in targets]
 
-    def cell(self, system: str, *, mark: str = "", note: str = "") -> Cell:
-        """Show a system's mean in points with its spread over seeds; a dash for nan."""
-        value = self.value(system)
-        means = self._by_seed(system)
-        spread = Spread(100 * stdev(means), len(means)) if len(means) > 1 else None
-        number = None if math.isnan(value) else 100 * value
-        return Cell(formats.points(value), number, mark=mark, note=note, spread=spread)
 
-    def _by_seed(self, system: str) -> list[float]:
-        """Return a system's mean for each training; an empty list if a target has no measures."""
-        of_sets = []
-        for some in self.sets:
-            of_targets = [self.facts.by_seed(system, target, self.measure) for target in some]
-            of_sets.append([fmean(values) for values in zip(*of_targets, strict=False)])
-        return [fmean(values) for values in zip(*of_sets, strict=False)]
+def of(target: Target, measure: str) -> Column:
+    """Make the column of one target."""
+    return Column(str(target), ((target,),), measure)
 
-    def difference(self, a: str, b: str) -> Difference | None:
-        """Subtract system `b` from `a`, as `compared` does; None unless both were measured."""
-        return self.compared([a], b).get(a)
 
-    def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
-        """Subtract `reference` from every other system, with Holm's correction.
+def difference(facts: Facts, column: Column, a: str, b: str) -> Difference | None:
+    """Subtract system `b` from `a`, without correction; None unless both were measured.
 
-        The correction covers `systems` and all systems that the report compares with the reference.
-        A comparison therefore has the same p and interval everywhere, in both directions.
-        """
-        wanted = list(systems)
-        listed = compared_pairs(self.facts)
-        turned = [name for name in wanted if Pair(reference, name) in listed]
-        gaps = {}
-        for name in dict.fromkeys([*family(self.facts, reference), *wanted]):
-            gap = self.alone(name, reference)
-            if gap:
-                gaps[name] = gap
-        together = [name for name in gaps if name not in turned]
-        tested = corrected([gaps[name] for name in together])
-        gaps |= dict(zip(together, tested, strict=True))
-        for name in turned:
-            if name in gaps:
-                other = self.compared([reference], name)[reference]
-                gaps[name] = replace(gaps[name], tests=other.tests)
-        return {name: gaps[name] for name in wanted if name in gaps}
-
-    def alone(self, a: str, b: str) -> Difference | None:
-        """Subtract system `b` from `a` as the only comparison, without Holm's correction."""
-        values = []
-        weights = []
-        for some in self.sets:
-            for target in some:
-                pair = self.facts.pair(a, b, target, self.measure)
-                if pair is None:
-                    return None
-                values.append(pair)
-                weights.append(1 / (len(self.sets) * len(some)))
-        gap = pooled(values, weights)
-        return gap if self.facts.learns(a) or self.facts.learns(b) else replace(gap, seeds=0)
+    seeds: 0 if no training affects either system.
+    """
+    values = []
+    weights = []
+    for targets in column.sets:
+        for target in targets:
+            pair = facts.pair(a, b, target, column.measure)
+            if pair is None:
+                return None
+            values.append(pair)
+            weights.append(1 / (len(column.sets) * len(targets)))
+    gap = pooled(values, weights)
+    return gap if facts.learns(a) or facts.learns(b) else replace(gap, seeds=0)
 
 
 def in_domain(facts: Facts) -> list[Column]:
-    """List the targets that are not zero-shot."""
-    return [Column.of(facts, target) for target in facts.targets if not facts.zero_shot(target)]
+    """List the targets that are not zero-shot, in their main measure."""
+    return [
+        of(target, facts.main_measure(target))
+        for target in facts.targets
+        if not facts.zero_shot(target)
+    ]
 
 
 def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
@@ -136,53 +86,56 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
             name = "cqadupstack"
         sets.setdefault(name, []).append(target)
     measure = facts.first_measure if first else facts.main_measure
-    return [Column(facts, name, [some], measure(some[0])) for name, some in sets.items()]
+    return [Column(name, (tuple(some),), measure(some[0])) for name, some in sets.items()]
 
 
-def zero_shot_measures(facts: Facts) -> list[list[Column]]:
-    """List the zero-shot columns twice: in the config's first measure, and in the main measure."""
-    both = [zero_shot(facts, first=True), zero_shot(facts)]
-    same = [column.measure for column in both[0]] == [column.measure for column in both[1]]
-    return [columns for columns in (both[:1] if same else both) if columns]
-
-
-def together(columns: Sequence[Column], name: str) -> Column:
+def together(columns: list[Column], name: str) -> Column:
     """Average columns with equal weight, in the measure of the first column."""
-    return Column(
-        columns[0].facts,
-        name,
-        [some for column in columns for some in column.sets],
-        columns[0].measure,
-    )
+    sets = tuple(targets for column in columns for targets in column.sets)
+    return Column(name, sets, columns[0].measure)
 
 
-def everywhere(facts: Facts) -> list[Column]:
-    """List a column per target; if zero-shot collections are many, their mean replaces them."""
-    columns = in_domain(facts)
-    for others in zero_shot_measures(facts):
-        if len(others) > MOST_SETS:
-            columns.append(together(others, f"mean of {len(others)} collections, zero-shot"))
-        else:
-            columns += [together([column], f"{column.name}, zero-shot") for column in others]
-    return columns
+def reported(facts: Facts) -> Column | None:
+    """Return the column of the first screen: a split that chose nothing, if there is one."""
+    target = facts.reported
+    return of(target, facts.first_measure(target)) if target else None
+
+
+def overview(facts: Facts) -> list[Column]:
+    """List the columns of the table of all systems: the reported target first.
+
+    If zero-shot collections are many, their mean replaces them.
+    """
+    if not facts.reported:
+        return []
+    inside = [of(target, facts.first_measure(target)) for target in facts.targets]
+    inside = [column for column in inside if not facts.zero_shot(column.targets[0])]
+    others = zero_shot(facts, first=True)
+    if len(others) > MOST_SETS:
+        others = [together(others, f"mean of {len(others)} collections")]
+    first = [column for column in [*inside, *others] if column.targets == [facts.reported]]
+    first = first or [of(facts.reported, facts.first_measure(facts.reported))]
+    return first + [column for column in [*inside, *others] if column not in first]
 
 
 def whole(facts: Facts) -> Column | None:
-    """Average all targets that have the main target's measure, with equal weight.
+    """Average all targets that have the reported target's measure, with equal weight.
 
-    The forums of CQADupStack count as one target.
+    The forums of CQADupStack count as one target; misspelt queries do not count.
     """
-    main = main_column(facts)
-    columns = [*in_domain(facts), *zero_shot(facts, first=True)]
-    alike = [column for column in columns if column.measure == main.measure] if main else []
+    main = reported(facts)
+    inside = [of(target, facts.first_measure(target)) for target in facts.targets]
+    inside = [column for column in inside if not facts.zero_shot(column.targets[0])]
+    alike = [
+        column
+        for column in [*inside, *zero_shot(facts, first=True)]
+        if main and column.measure == main.measure and not misspelt(column.targets[0])
+    ]
     if len(alike) < 2:
         return main
-    names = [column.name for column in alike]
-    return together(
-        alike, formats.listed(names) if len(names) <= MOST_SETS else f"{len(names)} sets of queries"
-    )
+    return together(alike, f"the mean of {len(alike)} sets of queries")
 
 
-def main_column(facts: Facts) -> Column | None:
-    """Return the column of the target that decides which system is best."""
-    return Column.of(facts, facts.deciding) if facts.deciding else None
+def misspelt(target: Target) -> bool:
+    """Return whether the queries of a target are misspelt copies of those of another."""
+    return target.split.endswith(SUFFIX)

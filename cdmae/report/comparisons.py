@@ -1,21 +1,40 @@
-"""List the report's comparisons: the pairs of systems that the config names.
+"""List the report's comparisons, each with the question that it answers, and test them.
 
-`evaluation.baseline` and `report.compare` of the config name them. All sections and the paper's
-exhibits select their pairs from this list, by the settings in which the two systems differ (see
-`cdmae.report.recipes`).
+`evaluation.baseline` and `report.compare` of the config name the pairs of systems. The question of
+a pair are the settings in which the two systems differ (see `cdmae.report.recipes`).
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
+import pandas as pd
+
+from cdmae.config.kinds import TEACHERS
 from cdmae.config.schema import EVERY
-from cdmae.report.facts import Facts
-from cdmae.report.recipes import differences, last_step, shown
+from cdmae.evaluation.significance import Difference, corrected, paired
+from cdmae.report import columns
+from cdmae.report.columns import Column
+from cdmae.report.facts import Facts, Target
+from cdmae.report.recipes import differences, shown
 
 UNIFORM = ("whole_word", "uniform")
+MASKINGS = ("encoder.decoder_masking", "encoder.encoder_masking")
+OBJECTIVE = "encoder.objective"
+MOST_NAMED = 3  # settings that a question names
+# kinds of comparisons: the masks on all sets of queries together, the one planned test, which is
+# not corrected for the others; another named pair that varies one thing; the other named pairs; all
+# pairs on the reported split; queries as they are and misspelt
+PLANNED, ONE_THING, NAMED, EVERY_PAIR, MISSPELT = KINDS = (
+    "planned", "one thing", "named", "every pair", "misspelt",
+)  # fmt: skip
+COLUMNS = [
+    "kind", "question", "system", "reference", "on", "measure", "mean", "reference_mean",
+    "difference", "low", "high", "p", "verdict", "seeds", "queries",
+]  # fmt: skip
 
 
 class Pair(NamedTuple):
@@ -26,16 +45,29 @@ class Pair(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A comparison of systems that differ in one setting.
+    """The one setting in which two systems differ, with its value in the reference and after it."""
 
-    The setting is `before` in `reference`, and `after` in `system`.
-    """
-
-    reference: str
-    system: str
     setting: str
     before: Any
     after: Any
+
+    @property
+    def masking(self) -> str:
+        """Return the masking that replaces uniform masks; "" for another change."""
+        if self.setting not in MASKINGS or self.before not in UNIFORM or self.after in UNIFORM:
+            return ""
+        return self.after
+
+    @property
+    def words(self) -> str:
+        """Describe the change."""
+        if self.masking:
+            return masks_in_words(self.masking)
+        if self.setting == OBJECTIVE and self.before == "none":
+            return "pre-training"
+        if self.setting == OBJECTIVE and self.after == "none":
+            return "no pre-training"
+        return f"{_plain(self.setting)}: {shown(self.before)} → {shown(self.after)}"
 
 
 @cache
@@ -66,176 +98,162 @@ def compared(facts: Facts) -> list[Pair]:
 
 
 @cache
-def family(facts: Facts, reference: str) -> list[str]:
-    """List the systems that are compared with `reference`, in the order of the config."""
-    names = {pair.system for pair in compared(facts) if pair.reference == reference}
-    return [name for name in facts.systems if name in names]
-
-
-def is_compared(facts: Facts, a: str, b: str) -> bool:
-    """Return whether two systems are compared, in either direction."""
-    listed = compared(facts)
-    return Pair(a, b) in listed or Pair(b, a) in listed
+def retrievers(facts: Facts) -> list[str]:
+    """List the retrievers that were trained here and measured, in config order."""
+    kinds = {name: facts.kind(name) for name in facts.systems}
+    return [name for name, kind in kinds.items() if kind.trained and kind.searches]
 
 
 @cache
-def retrievers(facts: Facts) -> dict[str, dict[str, Any]]:
-    """Return the entries of the retrievers that were measured, in config order."""
-    entries = {name: facts.system(name) for name in facts.systems}
-    kinds = {name: facts.kind(name) for name in entries}
-    return {
-        name: entry
-        for name, entry in entries.items()
-        if kinds[name].trained and kinds[name].searches
-    }
+def change(facts: Facts, system: str, reference: str) -> Change | None:
+    """Return the one setting in which two retrievers differ; None if they differ in more."""
+    known = retrievers(facts)
+    if system not in known or reference not in known:
+        return None
+    different = differences(facts, reference, system)
+    if len(different) != 1:
+        return None
+    [(setting, (before, after))] = different.items()
+    return Change(setting, before, after)
 
 
 @cache
-def single_changes(facts: Facts) -> list[Change]:
-    """List the compared retrievers that differ in one setting."""
-    found = []
-    for system, reference in compared(facts):
-        if not {system, reference} <= set(retrievers(facts)):
-            continue
-        different = differences(facts, reference, system)
-        if len(different) == 1:
-            [(setting, (before, after))] = different.items()
-            found.append(Change(reference, system, setting, before, after))
-    return found
+def question(facts: Facts, pair: Pair) -> tuple[str, str]:
+    """Return the kind of a named pair, `ONE_THING` or `NAMED`, and its question in words."""
+    system, reference = pair
+    entry = facts.system(system)
+    if entry.get("reranks") == reference:
+        return ONE_THING, "reranking"
+    if reference in (entry.get("of") or ()):
+        return ONE_THING, "fusion"
+    if reference == facts.bm25:
+        return NAMED, "against BM25"
+    known = retrievers(facts)
+    if system not in known or reference not in known:
+        return NAMED, "another kind of system"
+    same_encoder = facts.encoder_of(system) == facts.encoder_of(reference)
+    if same_encoder and entry.get("negatives") == reference:
+        if any(entry.get(key) for key in TEACHERS):
+            return ONE_THING, "next stage: hard negatives and a teacher"
+        return ONE_THING, "next stage: hard negatives"
+    one = change(facts, system, reference)
+    if one:
+        return ONE_THING, one.words
+    names = list(dict.fromkeys(map(_plain, differences(facts, reference, system))))
+    if len(names) > MOST_NAMED:
+        names = [*names[:MOST_NAMED], "..."]
+    return NAMED, ", ".join(names) or "the same settings"
 
 
-def pairs(facts: Facts, setting: str, before: Any, *after: Any) -> list[tuple[str, str]]:
-    """List the compared retrievers that differ only in one setting, in either direction.
+def masks_in_words(masking: str) -> str:
+    """Describe the change from uniform masks to another masking."""
+    return f"masks: {masking.replace('_', ' ')} instead of uniform"
 
-    The first of a pair has the value `before`, the second has one of the values `after`.
+
+def _plain(setting: str) -> str:
+    """Name a setting without its section."""
+    return setting.rpartition(".")[2].replace("_", " ")
+
+
+@cache
+def masking_pairs(facts: Facts) -> dict[Pair, str]:
+    """List the pairs (another masking, uniform) that differ in their masking alone, with its name.
+
+    The pairs may be named in either direction. Masks by importance come first.
     """
-    found = []
-    for change in single_changes(facts):
-        if change.setting != setting:
-            continue
-        if change.before == before and change.after in after:
-            found.append((change.reference, change.system))
-        elif change.after == before and change.before in after:
-            found.append((change.system, change.reference))
-    return found
-
-
-def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
-    """List pairs of retrievers (importance-aware, uniform) that differ only in their masking."""
-    return pairs(facts, "encoder.decoder_masking", "importance", *UNIFORM)
+    found: dict[Pair, str] = {}
+    for pair in compared(facts):
+        for ordered in (pair, Pair(pair.reference, pair.system)):
+            one = change(facts, *ordered)
+            if one and one.masking:
+                found[ordered] = one.masking
+    return dict(sorted(found.items(), key=lambda item: item[1] != "importance"))
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
     """Return the compared system that differs only in lacking pre-training; "" if none exists."""
-    for change in single_changes(facts):
-        if change.setting != "encoder.objective":
-            continue
-        if change.system == system and change.before == "none":
-            return change.reference
-        if change.reference == system and change.after == "none":
-            return change.system
+    for pair in compared(facts):
+        if system in pair:
+            [other] = set(pair) - {system}
+            one = change(facts, system, other)
+            if one and one.setting == OBJECTIVE and one.before == "none":
+                return other
     return ""
 
 
-@cache
-def changes(facts: Facts) -> list[Change]:
-    """List the single changes, except to the next stage, to later steps, or to another seed."""
-    following = {frozenset(pair) for pair in steps(facts).items()}
-    for points in growth(facts).values():
-        names = [name for _, name in points]
-        following |= {frozenset(pair) for pair in itertools.pairwise(names)}
-    return [
-        change._replace(before=shown(change.before), after=shown(change.after))
-        for change in single_changes(facts)
-        if not change.setting.endswith("seed")
-        and frozenset([change.reference, change.system]) not in following
-    ]
+# --- tests ----------------------------------------------------------------------------------------
 
 
-def arms(facts: Facts, setting: str) -> dict[Any, str]:
-    """Return the largest set of retrievers that differ in one setting: one retriever per value.
-
-    All of them are compared with the same reference, which also belongs to the set.
-    """
-    sets: dict[str, dict[Any, str]] = {}
-    for change in single_changes(facts):
-        if change.setting == setting:
-            of_reference = sets.setdefault(change.reference, {change.before: change.reference})
-            of_reference.setdefault(change.after, change.system)
-    return max(sets.values(), key=len, default={})
+def _corrected(gaps: dict[Any, Difference]) -> dict[Any, Difference]:
+    """Correct the tests of several differences together."""
+    return dict(zip(gaps, corrected([*gaps.values()]), strict=True))
 
 
-@cache
-def repeated(facts: Facts) -> list[list[str]]:
-    """List the groups of retrievers that were trained with several seeds.
-
-    The seeds come from the config's `seeds`, or from compared entries that differ only in their
-    seeds.
-    """
-    first_of: dict[str, str] = {}
-    for system, reference in compared(facts):
-        different = differences(facts, reference, system)
-        if different and all(key.endswith("seed") for key in different):
-            first_of[system] = first_of.get(reference, reference)
-    groups: dict[str, list[str]] = {}
-    for name in retrievers(facts):
-        groups.setdefault(first_of.get(name, name), []).append(name)
-    return [group for first, group in groups.items() if len(group) > 1 or first in facts.repeated]
+def _tested(facts: Facts, column: Column, pairs: Iterable[Pair]) -> dict[Pair, Difference]:
+    """Test pairs of systems on a column, with Holm's correction for all of them."""
+    gaps = {}
+    for pair in pairs:
+        gap = columns.difference(facts, column, *pair)
+        if gap:
+            gaps[pair] = gap
+    return _corrected(gaps)
 
 
-# --- stages, and steps of pre-training ------------------------------------------------------------
+def named(facts: Facts, column: Column) -> dict[Pair, Difference]:
+    """Test all named pairs on a column, with Holm's correction over each reference's pairs."""
+    families: dict[str, list[Pair]] = {}
+    for pair in compared(facts):
+        families.setdefault(pair.reference, []).append(pair)
+    found: dict[Pair, Difference] = {}
+    for pairs in families.values():
+        found |= _tested(facts, column, pairs)
+    return {pair: found[pair] for pair in compared(facts) if pair in found}
 
 
-@cache
-def steps(facts: Facts) -> dict[str, str]:
-    """Map each retriever to the retriever that provides its negatives, if both share an encoder."""
-    encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
-    before = {name: entry.get("negatives") for name, entry in retrievers(facts).items()}
-    return {name: of for name, of in before.items() if encoders.get(of) == encoders[name]}
+def every_pair(facts: Facts, column: Column) -> dict[Pair, Difference]:
+    """Test all pairs of systems on a column, with Holm's correction over all pairs."""
+    pairs = itertools.starmap(Pair, itertools.combinations(facts.systems, 2))
+    return _tested(facts, column, pairs)
 
 
-@cache
-def chains(facts: Facts) -> list[list[str]]:
-    """List chains of at least two retrievers, in the order of their stages.
-
-    Each retriever takes its negatives from the retriever before it.
-    """
-    before = steps(facts)
-
-    def until(name: str) -> list[str]:
-        return [*until(before[name]), name] if name in before else [name]
-
-    return [until(name) for name in before if name not in before.values()]
+def misspelt_losses(facts: Facts, clean: Target, measure: str) -> dict[str, Difference]:
+    """Subtract each system's values of queries as they are from those of the misspelt ones."""
+    typos = Target(clean.collection, clean.split + columns.SUFFIX)
+    gaps = {}
+    for system in facts.systems:
+        before = facts.values.get((system, clean, measure))
+        after = facts.values.get((system, typos, measure))
+        if before is not None and after is not None:
+            gaps[system] = paired(after.to_numpy(), before.reindex(after.index).to_numpy())
+    return _corrected(gaps)
 
 
-@cache
-def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
-    """Map encoders to the retrievers trained from their snapshots: (step, system), ascending.
+def frame(facts: Facts) -> pd.DataFrame:
+    """Test all comparisons of the report: a row per pair and column, with the columns `COLUMNS`."""
+    rows: list[list[Any]] = []
 
-    The retrievers of an encoder differ only in the step of the snapshot. Step 0 is the compared
-    retriever without pre-training, if there is one.
-    """
-    families: dict[str, list[str]] = {}
-    encoders = facts.entries("encoders")
-    for name, entry in retrievers(facts).items():
-        source = encoders[entry["encoder"]].get("snapshot_of") or entry["encoder"]
-        families.setdefault(source, []).append(name)
-    points: dict[str, list[tuple[int, str]]] = {}
-    for source, names in families.items():
-        alike = max((_other_steps(facts, name, names) for name in names), key=len)
-        if len(alike) > 1:
-            points[source] = sorted(
-                (last_step(facts, facts.encoder_of(name)), name) for name in alike
-            )
-            without = not_pretrained(facts, points[source][-1][1])
-            if without:
-                points[source].insert(0, (0, without))
-    return points
+    def add(kind: str, words: str, pair: Pair, column: Column, gap: Difference) -> None:
+        labels = [kind, words, *pair, column.name, column.measure]
+        numbers = [gap.a, gap.b, gap.difference, gap.low, gap.high, gap.p]
+        rows.append([*labels, *numbers, gap.verdict, gap.seeds, gap.queries])
 
-
-def _other_steps(facts: Facts, name: str, names: list[str]) -> list[str]:
-    """List `name` and the retrievers that differ from it only in the step of their weights."""
-    others = [
-        other for other in names if list(differences(facts, name, other)) == ["encoder.take_step"]
-    ]
-    return [name, *others]
+    whole = columns.whole(facts)
+    reported = columns.reported(facts)
+    if whole is None or reported is None:
+        return pd.DataFrame(columns=COLUMNS)
+    masks, masking = next(iter(masking_pairs(facts).items()), (None, ""))
+    planned = columns.difference(facts, whole, *masks) if masks else None
+    if planned:
+        add(PLANNED, masks_in_words(masking), masks, whole, planned)
+    for column in dict.fromkeys([whole, *columns.overview(facts)]):
+        for pair, gap in named(facts, column).items():
+            if not planned or column != whole or {*pair} != {*masks}:
+                add(*question(facts, pair), pair, column, gap)
+    for pair, gap in every_pair(facts, reported).items():
+        add(EVERY_PAIR, "", pair, reported, gap)
+    for target in facts.targets:
+        measure = facts.main_measure(target)
+        for name, gap in misspelt_losses(facts, target, measure).items():
+            column = columns.of(target, measure)
+            add(MISSPELT, "misspelt queries", Pair(name, name), column, gap)
+    return pd.DataFrame(rows, columns=COLUMNS)

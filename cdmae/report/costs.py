@@ -29,8 +29,10 @@ class Cost(NamedTuple):
 
     parameters: float  # of all networks that a query passes
     megabytes: float  # of the indexes that are searched, for the main collection
-    milliseconds: float  # per evaluated query: the time of the jobs, with their start
+    milliseconds: float  # per evaluated query: the work of the jobs, without their start
     minutes: float  # of every training that the system depends on
+    entries: float  # of a sparse passage's vector
+    flops: float  # expected multiplications of a sparse query with a passage
 
 
 @cache
@@ -42,6 +44,8 @@ def cost(facts: Facts, system: str) -> Cost:
         megabytes=sum(_megabytes(facts, name) for name in together),
         milliseconds=sum(_milliseconds(facts, name) for name in together),
         minutes=_training_seconds(facts, system) / 60,
+        entries=_sparsity(facts, system, "passage_entries"),
+        flops=_sparsity(facts, system, "flops"),
     )
 
 
@@ -80,9 +84,8 @@ def _megabytes(facts: Facts, system: str) -> float:
     shown = facts.paths.get("deciding")
     if not shown:
         return math.nan
-    for row in facts.sparsity.get(system, []):
-        if row["collection"] == shown[0]:
-            return float(row["megabytes"])
+    if system in facts.sparsity:
+        return _sparsity(facts, system, "megabytes")
     stage = facts.entries("stages").get(facts.system(system).get("stage", ""), {})
     config = Path(facts.paths.get("trained", {}).get(system, ""), "config.json")
     if stage.get("head", "dense") != "dense" or not config.is_file():
@@ -90,6 +93,14 @@ def _megabytes(facts: Facts, system: str) -> float:
     # vectors are stored as float32 [P, D], which is their size but for the headers
     dimensions = read_json(config).get("hidden_size", math.nan)
     return facts.collections[shown[0]].passages * dimensions * FLOAT / MEGABYTE
+
+
+def _sparsity(facts: Facts, system: str, quantity: str) -> float:
+    """Look up a sparse system's vectors on the deciding collection; nan for other systems."""
+    for row in facts.sparsity.get(system, []):
+        if facts.deciding and row["collection"] == facts.deciding.collection:
+            return float(row[quantity])
+    return math.nan
 
 
 def _size(folder: Path) -> int:
@@ -101,7 +112,7 @@ def _milliseconds(facts: Facts, system: str) -> float:
     if facts.kind(system).index.startswith("vectors") and not facts.evaluation.keep_vectors:
         return math.nan  # the same job encodes the passages
     jobs = facts.benchmarks
-    own = jobs[jobs["rule"].isin(ANSWERING) & (jobs["job"] == f"{system}.evaluated")]["seconds"]
+    own = jobs[jobs["rule"].isin(ANSWERING) & (jobs["job"] == f"{system}.evaluated")]["work"]
     queries = sum(facts.queries(target) for target in facts.targets)
     return 1000 * float(own.sum(min_count=1)) / queries if queries else math.nan
 
@@ -143,32 +154,3 @@ def _before(facts: Facts, encoder: str) -> Iterator[str]:
     yield entry.get("snapshot_of") or encoder
     if entry.get("after"):
         yield from _before(facts, entry["after"])
-
-
-def shown_size(megabytes: float) -> str:
-    """Write a size with two significant digits: ``0.14 MB``, ``10 MB``, ``2.7 GB``."""
-    if math.isnan(megabytes):
-        return formats.NONE
-    unit = "MB" if megabytes < 1000 else "GB"
-    size = megabytes if megabytes < 1000 else megabytes / 1000
-    digits = f"{size:.0f}" if size >= 10 else f"{size:.2g}"
-    return f"{digits}\N{NO-BREAK SPACE}{unit}"
-
-
-def shown_milliseconds(value: float) -> str:
-    """Write a time per query: ``0.4 ms``, ``12 ms``."""
-    if math.isnan(value):
-        return formats.NONE
-    return f"{value:.0f}\N{NO-BREAK SPACE}ms" if value >= 10 else f"{value:.1f}\N{NO-BREAK SPACE}ms"
-
-
-def shown_minutes(value: float) -> str:
-    """Write a training time; ``none`` for a system without training."""
-    return "none" if value == 0 else formats.duration(60 * value)
-
-
-def shown_parameters(value: float) -> str:
-    """Write a number of parameters; ``none`` for a system without a network."""
-    if math.isnan(value):
-        return formats.NONE
-    return formats.short_count(value) if value else "none"

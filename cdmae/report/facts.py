@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from cdmae.config import seeds as replicas
 from cdmae.config.kinds import AnySystem, System
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
+from cdmae.evaluation.best import untuned
 from cdmae.evaluation.per_query import read_measures
 from cdmae.evaluation.significance import Values
 from cdmae.fields import kind_of, parse
@@ -47,9 +48,10 @@ class Facts:
     """The facts that sections show; trainings and masks come from the first seed.
 
     values: for each (system, target, measure), a frame with a row per query id and a column per
-    seed. fusions: the weights of fusions, and the queries on which the weights were chosen.
+    seed; a fusion's values are held out on the queries that its weights were tuned on
+    (`cdmae.evaluation.best.untuned`). fusions: the weights of fusions, and these queries.
     sparsity: the sparsity of sparse systems' vectors, with a row per target. paths: the contents of
-    the facts file; its runs, negatives and teachers are read by the sections that show them.
+    the facts file; its runs, negatives and teachers are read by the modules that show them.
     """
 
     config: dict[str, Any]
@@ -109,6 +111,11 @@ class Facts:
         """Name the seeds in words: ``seed 42``, or ``seeds 42, 43 and 44``."""
         noun = "seeds" if len(self.seeds) > 1 else "seed"
         return f"{noun} {formats.listed([str(seed) for seed in self.seeds])}"
+
+    @cached_property
+    def disk(self) -> Facts:
+        """Return the facts of the models on disk, which have the first seed."""
+        return replace(self, values={key: frame.iloc[:, :1] for key, frame in self.values.items()})
 
     @cached_property
     def evaluation(self) -> Evaluation:
@@ -294,9 +301,10 @@ def read(facts: Path | str | dict[str, Any]) -> Facts:
     named = {name: value for name, value in given.items() if value}
     file = defaultdict(dict, named)
     config = file["config"]
+    fusions = {name: read_json(about) for name, about in file["fusions"].items()}
     return Facts(
         config=config,
-        values=_values(file["measures"]),
+        values=_values(file["measures"], fusions),
         collections={
             name: corpus(config, name, folder) for name, folder in file["collections"].items()
         },
@@ -307,27 +315,31 @@ def read(facts: Path | str | dict[str, Any]) -> Facts:
             for name, terms in file["masked_terms"].items()
             if Path(terms).exists()
         },
-        benchmarks=benchmarks(file.get("benchmarks")),
+        benchmarks=benchmarks(file.get("benchmarks"), file.get("logs")),
         versions=file["versions"],
         machine=file["machine"],
         started=file.get("started", "")[: len("2025-01-01 12:00")],
         wall=float(file.get("wall", math.nan)),
         origin=file["origin"],
         latency=read_json(file["latency"]) if "latency" in file else {},
-        fusions={name: read_json(about) for name, about in file["fusions"].items()},
+        fusions=fusions,
         sparsity={name: read_json(rows) for name, rows in file["sparsity"].items()},
         paths=file,
     )
 
 
-def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame]:
+def _values(
+    paths: dict[str, str], fusions: dict[str, dict[str, Any]]
+) -> dict[tuple[str, Target, str], pd.DataFrame]:
     """Read the measures of all systems and seeds, in the form of `Facts.values`."""
     by_seed: dict[tuple[str, Target, str], list[pd.Series]] = defaultdict(list)
     for name, path in paths.items():
+        about = fusions.get(name, {})
         for (*target, measure), rows in read_measures(path).groupby(
             ["collection", "split", "measure"], sort=False
         ):
             values = rows.set_index("query_id")["value"].rename(name)
+            values = untuned(values, about, target, measure)
             by_seed[replicas.base(name), Target(*target), measure].append(values)
     frames = {key: pd.concat(several, axis=1) for key, several in by_seed.items()}
     for (system, target, _), frame in frames.items():

@@ -1,6 +1,6 @@
-"""Write the report: ``index.html``, its tables and its figures.
+"""Write the report: ``index.html``, the frames of its numbers, and two tables for papers.
 
-It begins with the alarms of the run. The first screen answers the question which system to use.
+The page begins with the alarms of the run. The first screen answers which system to use.
 """
 
 from __future__ import annotations
@@ -8,57 +8,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from markupsafe import Markup
+
 from cdmae.files import complete, write_text
+from cdmae.formats import printable
 from cdmae.report import facts as facts_module
+from cdmae.report import frames as frames_module
+from cdmae.report import tables
+from cdmae.report.alarms import alarms
+from cdmae.report.comparisons import NAMED, ONE_THING, PLANNED
 from cdmae.report.facts import Facts
-from cdmae.report.glossary import TERMS
+from cdmae.report.frames import Frames
 from cdmae.report.paper import exhibits
-from cdmae.report.sections import (
-    alarms,
-    answer,
-    changes,
-    choice,
-    combined,
-    curve,
-    explorer,
-    insight,
-    masking,
-    ranking,
-    results,
-    setting,
-    sparse_systems,
-    training,
-    typos,
-)
-from cdmae.report.tables import Table
+from cdmae.report.sections.all_measures import measures
+from cdmae.report.sections.differences import differences, shown
+from cdmae.report.sections.method import method
+from cdmae.report.sections.origin import command, setup
+from cdmae.report.sections.queries import queries
+from cdmae.report.sections.training import training
+from cdmae.report.sections.use import overview, use
 from cdmae.report.templates import fill
 
-ORDER = (
-    alarms.section,
-    choice.section,
-    answer.section,
-    setting.section,
-    ranking.section,
-    results.section,
-    results.zero_shot,
-    typos.section,
-    combined.section,
-    sparse_systems.section,
-    changes.stages,
-    changes.growth,
-    curve.section,
-    changes.section,
-    exhibits.section,
-    masking.section,
-    training.bottleneck,
-    insight.negatives,
-    explorer.section,
-    insight.queries,
-    training.section,
-    setting.cost,
-    answer.limits,
-)
-TITLE = "Importance-aware masking for dense retrieval"
+# sections by the names of their templates, with their names in the links of the header
+SECTIONS = {
+    use: "Systems",
+    differences: "Differences",
+    measures: "Measures",
+    method: "Method",
+    training: "Training",
+    queries: "Queries",
+    setup: "Set-up",
+}
 
 
 def build(facts: dict[str, Any], output: Path | str) -> None:
@@ -67,47 +48,58 @@ def build(facts: dict[str, Any], output: Path | str) -> None:
 
 
 def write(facts: Facts, output: Path | str) -> None:
-    """Write the page, its tables and its figures into the folder `output`."""
-    gathered = [gather(facts) for gather in ORDER]
-    sections = [section for section in gathered if section]
-    title = facts.config.get("report", {}).get("title") or TITLE
+    """Write the page, the frames and the tables into the folder `output`."""
+    frames = frames_module.gather(facts)
+    sections = []
+    for section, title in SECTIONS.items():
+        values = section(facts, frames)
+        if values is not None:
+            name = section.__name__
+            sections.append((name, title, Markup(fill(f"{name}.html.j2", **values))))
+    page = fill(
+        "page.html.j2",
+        title=facts.report.title,
+        facts=facts,
+        alarms=alarms(facts),
+        sections=sections,
+    )
     with complete(output) as folder:
-        for name in ("tables", "figures"):
-            (folder / name).mkdir(parents=True)
-        for table in (table for section in sections for table in section.tables):
-            for kind, text in _forms(table).items():
-                (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
-        for figure in (figure for section in sections for figure in section.figures):
-            (folder / "figures" / f"{figure.name}.svg").write_text(
-                figure.standalone() + "\n", encoding="utf-8"
-            )
-        data: dict[str, Any] = {}  # for the page's script
-        for section in sections:
-            data |= section.values.get("data", {})
-        page = fill(
-            "page.html.j2",
-            title=title,
-            facts=facts,
-            sections=sections,
-            data=data,
-            origin={"commit": "", "changed": False, "command": "", **facts.origin},
-            terms=TERMS,
-        )
-        (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
+        folder.mkdir(parents=True)
+        frames.write(folder)
+        for kind, text in _for_papers(facts, frames).items():
+            (folder / f"results.{kind}").write_text(printable(text), encoding="utf-8")
+        (folder / "index.html").write_text(f"{printable(page)}\n", encoding="utf-8")
+
+
+def _for_papers(facts: Facts, frames: Frames) -> dict[str, str]:
+    """Write the table of systems and the table of differences as Markdown and LaTeX."""
+    systems = overview(facts, frames)
+    if systems.empty:
+        return {"md": "", "tex": ""}
+    caption = "Means over the queries, times 100; ±: standard deviation over seeds"
+    commands = {name: command(facts, name) for name in systems["system"]}
+    with_commands = systems.assign(command=[f"`{words}`" for words in commands.values()])
+    made_by = "".join(f"% {name}: {words}\n" for name, words in commands.items())
+    best = list(systems)[2:-1]
+    md = [tables.markdown(with_commands, caption, plain=["command"])]
+    tex = [made_by + tables.latex(systems, caption, best=best)]
+    rows = frames.comparisons
+    pairs = shown(rows[rows["kind"].isin([PLANNED, ONE_THING, NAMED])])
+    pairs.insert(3, "on", rows.loc[pairs.index, "on"] if len(pairs) else pd.Series(dtype=str))
+    if len(pairs):
+        caption = "Differences in points, p corrected after Holm"
+        md.append(tables.markdown(pairs, caption))
+        tex.append(tables.latex(pairs, caption))
+    return {"md": "\n".join(md), "tex": "\n".join(tex)}
 
 
 def write_exhibit(name: str, facts: dict[str, Any] | Path, output: Path) -> None:
-    """Write an exhibit of the paper, such as ``table_stages.csv``, into the folder `output`."""
-    measured = facts_module.read(facts)
-    table = exhibits.table(name, measured)
-    if name.startswith("figure"):
-        forms = {"csv": table.csv(), "svg": exhibits.figure(name, measured).standalone() + "\n"}
-    else:
-        forms = _forms(table)
+    """Write a table of the paper, such as ``table_stages.csv``, into the folder `output`."""
+    table = exhibits.table(name, facts_module.read(facts))
+    forms = {
+        "csv": table.numbers.to_csv(index=False, float_format=frames_module.DIGITS),
+        "md": tables.markdown(table.texts, table.caption),
+        "tex": tables.latex(table.texts, table.caption),
+    }
     for kind, text in forms.items():
         write_text(Path(output) / f"{name}.{kind}", text)
-
-
-def _forms(table: Table) -> dict[str, str]:
-    page = fill("table.html.j2", title=table.caption, table=table)
-    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": f"{page}\n"}

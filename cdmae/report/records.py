@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 
-BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
+# seconds; seconds of its work alone, without the start; seconds of a processor; MB
+BENCHMARK = ["rule", "job", "seconds", "work", "cpu", "memory"]
+WORK = re.compile(r"^work ([\d.]+) s$", re.MULTILINE)  # in a job's log, by `cdmae.job`
 
 
 @dataclass(frozen=True)
@@ -84,14 +87,19 @@ def _table(path: Path, *, gaps: bool) -> pd.DataFrame | None:
     return read_table(path, gaps=gaps) if path.exists() else None
 
 
-def benchmarks(folder: Path | str | None) -> pd.DataFrame:
+def benchmarks(folder: str | None, logs: str | None) -> pd.DataFrame:
     """Read Snakemake's benchmark files: a frame with the columns `BENCHMARK`, nan where unknown."""
     rows = []
     for path in sorted(Path(folder).rglob("*.tsv")) if folder else []:
-        rule, *job = path.relative_to(folder).with_suffix("").parts
+        place = path.relative_to(folder).with_suffix("")
+        rule, *job = place.parts
         frame = read_table(path).rename(columns=str.strip)
         if frame.empty or "s" not in frame or rule == "report":
             continue
         last = pd.to_numeric(frame.iloc[-1].reindex(["s", "cpu_time", "max_rss"]), errors="coerce")
-        rows.append((rule, "/".join(job) or rule, *last.astype(float)))
+        log = Path(logs or "", f"{place}.log")
+        work = WORK.findall(log.read_text(errors="replace")) if logs and log.is_file() else []
+        seconds, cpu, memory = last.astype(float)
+        worked = float(work[-1]) if work else float("nan")
+        rows.append((rule, "/".join(job) or rule, seconds, worked, cpu, memory))
     return pd.DataFrame(rows, columns=BENCHMARK)

@@ -128,7 +128,10 @@ def write_texts(settings: dict[str, Any], output: Path, threads: int = 1) -> Non
     key = [asdict(expanded), expanded.version(), content, commits, PIECE, writer.together]
     known = expanded.base.expected()
     passages = known[0] if known else 0
-    rows = _passages(expanded, threads)
+    rows = (
+        (passage_id, f"{title} {text}" if title else text)
+        for passage_id, title, text in expanded.base.load(threads).rows()
+    )
     folder = vectors.pieces(output, key)
     label = f"write texts with {expanded.model}"
     with Progress(passages, unit="passages", label=label) as progress:
@@ -144,12 +147,6 @@ def write_texts(settings: dict[str, Any], output: Path, threads: int = 1) -> Non
         with complete(output) as aside, aside.open("wb") as joined:
             for path in sorted(folder.glob("*.tsv")):
                 joined.write(path.read_bytes())
-
-
-def _passages(expanded: Settings, threads: int) -> Iterator[Passage]:
-    """Yield the id of each passage, and its title and text."""
-    for passage_id, title, text in expanded.base.load(threads).rows():
-        yield passage_id, f"{title} {text}" if title else text
 
 
 def _lines(writer: Writer, piece: list[Passage], number: int, progress: Progress) -> Iterator[str]:

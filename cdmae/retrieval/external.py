@@ -87,8 +87,7 @@ class Encoder:
                 parts.append(self._encode(loaded, "document", some, prompt))
                 if progress:
                     progress.advance(len(some))
-            kind = kinds.of(parts[0])
-            return kind.kept(kind.joined(parts))
+            return kinds.of(parts[0]).joined(parts)
 
         size = vectors.MULTI_SHARD if kind_of(loaded) == "multi" else vectors.SHARD
         return cut(count_passages(collection), _width(loaded), make, size)

@@ -129,7 +129,7 @@ def teacher(
         def drawn(index: int) -> np.ndarray:
             return mined.ranked(index)[0][: settings["depth"]]
     else:
-        examples, _ = groups.read(collection, negatives, Drawing.of(settings))
+        examples, _ = groups.read_examples(collection, negatives, Drawing.of(settings))
         asked = examples.queries
         at_once = max(1, PIECE // (rounds * settings["group"]))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -29,7 +28,6 @@ from cdmae.runs import Run
 # at the beginning of a file
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
 LARGEST = float(np.finfo(np.float32).max)  # the largest score that float32 can represent
-PACKED = (".7z", ".bz2", ".tar", ".tgz", ".xz", ".zip", ".zst")  # formats that are not supported
 GRADES = 2**15  # collections have int16 grades
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 
@@ -132,23 +130,8 @@ def read_lines(path: Path | str) -> pd.DataFrame:
     if lines.empty:
         raise InputError(f"{path} is empty; expected lines of {' '.join(COLUMNS)}")
     for column in ("rank", "score"):
-        numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
-        _refuse(
-            ~(numbers.abs() <= LARGEST),
-            path,
-            lines[column],
-            f"{column} is",
-            "allowed: a number of float32",
-        )
-        lines[column] = numbers
-    twice = lines.duplicated(["query_id", "passage_id"])
-    _refuse(
-        twice,
-        path,
-        lines["passage_id"],
-        "the query has a second line for",
-        "allowed: one line for each passage",
-    )
+        limits = (-LARGEST, LARGEST, "a number of float32")
+        lines[column] = _numbers(path, lines[column], column, *limits)
     return lines
 
 
@@ -157,27 +140,28 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
     lines = _columns(path, ("query_id", "Q0", "passage_id", "grade"))
     if lines.empty:
         raise InputError(f"{path} is empty; allowed: lines of query_id Q0 passage_id grade")
-    grades = pd.to_numeric(lines["grade"], errors="coerce").astype(np.float64)
-    small = grades.between(-GRADES, GRADES - 1) & (grades % 1 == 0)
-    allowed = f"allowed: a whole number from {-GRADES} to {GRADES - 1}"
-    _refuse(~small, path, lines["grade"], "the grade is", allowed)
+    allowed = f"a whole number from {-GRADES} to {GRADES - 1}"
+    grades = _numbers(path, lines["grade"], "the grade", -GRADES, GRADES - 1, allowed)
+    _refuse(grades % 1 != 0, path, lines["grade"], "the grade is", f"allowed: {allowed}")
     lines["grade"] = grades.astype(int)
-    twice = lines.duplicated(["query_id", "passage_id"])
-    _refuse(
-        twice,
-        path,
-        lines["passage_id"],
-        "the query has a second judgment of",
-        "allowed: one for each passage",
-    )
     return lines
+
+
+def _numbers(
+    path: Path | str, values: pd.Series, name: str, least: float, largest: float, allowed: str
+) -> pd.Series:
+    """Convert a column to float64; refuse what is not a number between two limits."""
+    numbers = pd.to_numeric(values, errors="coerce").astype(np.float64)
+    wrong = ~numbers.between(least, largest)
+    _refuse(wrong, path, values, f"{name} is", f"allowed: {allowed}")
+    return numbers
 
 
 def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
     """Read the given columns of a file as text; BEIR's files have a header and lack column Q0.
 
-    The file may be compressed as ``.gz``. The index is the line number, from 1, because no line is
-    skipped.
+    The file may be compressed, as its name tells. The index is the line number, from 1, because no
+    line is skipped.
     """
     options = {
         "sep": r"\s+",
@@ -190,35 +174,25 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
         "index_col": False,  # otherwise, pandas uses surplus columns as an index
     }
     check_file(path)
-    suffix = Path(path).suffix.lower()
-    if suffix in PACKED:
-        raise InputError(
-            f"{path} has the format {suffix}; allowed: plain text, or text compressed as .gz"
-        )
-    packed = "gzip" if suffix == ".gz" else None
+    expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
     try:
-        lines = pd.read_csv(path, names=[*columns, "rest"], compression=packed, **options)
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # includes pandas' parser errors
+        lines = pd.read_csv(path, names=[*columns, "rest"], **options)
+    except Exception as error:  # from pandas or from a library of compression
         if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
-            expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
             raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None
-        raise InputError(
-            f"{path} cannot be read ({error}); allowed: lines of {' '.join(columns)}"
-        ) from None
+        raise InputError(f"{path} cannot be read ({error}); {expected}") from None
     lines.index += 1
     if lines.iloc[:1, :2].to_numpy().tolist() == [["query-id", "corpus-id"]]:
         columns = tuple(name for name in columns if name != "Q0")
         lines = lines.iloc[1:, : len(columns) + 1].set_axis([*columns, "rest"], axis=1)
-    _refuse(
-        lines.isna().all(axis=1),
-        path,
-        lines[columns[0]].fillna(""),
-        "the line is empty:",
-        "remove it",
-    )
+    first = lines[columns[0]].fillna("")
+    _refuse(lines.isna().all(axis=1), path, first, "the line is empty:", "remove it")
     wrong = lines["rest"].notna() | lines[columns[-1]].isna()
     expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
-    _refuse(wrong, path, lines[columns[0]], f"not {len(columns)} columns; it begins with", expected)
+    _refuse(wrong, path, first, f"not {len(columns)} columns; it begins with", expected)
+    twice = lines.duplicated(["query_id", "passage_id"])
+    words = "the query has a second line for"
+    _refuse(twice, path, lines["passage_id"], words, "allowed: one line for each passage")
     return lines
 
 

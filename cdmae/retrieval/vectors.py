@@ -84,8 +84,7 @@ class Encoder:
 
         def make(first: int, last: int) -> Vectors:
             read = sequences.texts(self.retriever, "passage", source, np.arange(first, last))
-            found = self._of_head(encode(self.retriever, read, self.device, progress))
-            return kinds.of(found).kept(found)
+            return self._of_head(encode(self.retriever, read, self.device, progress))
 
         size = MULTI_SHARD if self.retriever.head == "multi" else SHARD
         return cut(len(source), self.width, make, size)
@@ -205,7 +204,7 @@ def write(
     if group.first:
         pieces(output, key)
     group.wait_for_first("pieces")
-    folder = pieces(output, key)
+    folder = _pieces_of(output)
     share = list(enumerate(shards))[group.rank :: group.size]
     progress.total = sum(len(shard) for _, shard in share)
     for number, shard in share:
@@ -243,7 +242,7 @@ def pieces(output: Path, key: Any) -> Path:
     identify the input). It is outside of `output`, which Snakemake deletes before a job and after a
     failure. The workflow deletes the folder when it has recorded the output.
     """
-    folder = output.with_name(f".{output.name}.pieces")
+    folder = _pieces_of(output)
     kept = folder / "key.json"
     if folder.exists() and (not kept.exists() or read_json(kept) != key):
         shutil.rmtree(folder)
@@ -253,6 +252,10 @@ def pieces(output: Path, key: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_json(kept, key)
     return folder
+
+
+def _pieces_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.pieces")
 
 
 def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:

@@ -123,12 +123,6 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
             f"{folder} holds no fast tokenizer; allowed: a tokenizer that `tokenizers` can load"
         )
     check(json.loads(backend.to_str()), folder)
-    for name in ("mask", "pad"):
-        if getattr(tokenizer, f"{name}_token_id") is None:
-            raise InputError(
-                f"the tokenizer in {folder} has no {name} token; allowed: the tokenizer of a "
-                "masked language model"
-            )
     return tokenizer
 
 

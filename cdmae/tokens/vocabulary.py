@@ -92,14 +92,8 @@ class Vocabulary:
 
 def special_tokens(folder: Path | str) -> dict[str, str]:
     """Return a tokenizer's special tokens by role, such as ``{"mask_token": "<mask>"}``."""
-    path = Path(folder) / "tokenizer_config.json"
-    options = read_json(path)
-    if not isinstance(options, dict):
-        raise InputError(
-            f"{path} holds no JSON object; allowed: the tokenizer of a masked language model"
-        )
     tokens = {}
-    for key, value in options.items():
+    for key, value in read_json(Path(folder) / "tokenizer_config.json").items():
         token = value.get("content") if isinstance(value, dict) else value
         if key.endswith("_token") and token and isinstance(token, str):
             tokens[key] = token

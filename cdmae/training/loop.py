@@ -139,7 +139,7 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                     # The clock decides on saves, but not on notes and faults.
                     if write_row:
                         meter.note(task.note(values, done))
-                    check(task, values, done, warm=warm and write_row)
+                    check_numbers(task, values, done, warm=warm and write_row)
                 if write_row:
                     means = meter.means(done if warm else None)
                     counts = {"step": done, "skipped": scaler.skipped}
@@ -245,7 +245,7 @@ class Meter:
 # --- divergence and collapse ----------------------------------------------------------------------
 
 
-def check(task: Task, numbers: dict[str, float], step: int, *, warm: bool) -> None:
+def check_numbers(task: Task, numbers: dict[str, float], step: int, *, warm: bool) -> None:
     """Raise `InputError` if a training has diverged, or has collapsed after its warm-up.
 
     warm: whether the warm-up is over.

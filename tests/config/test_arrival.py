@@ -127,10 +127,11 @@ def importance_of(settings, tokens, folder):
 
 def run(settings, start, tokenizer, output, *, seed=1, **inputs):
     """Pre-train; return the hash of the weights."""
-    how = {"name": "x", "settings": settings, "start": start, "tokenizer": tokenizer, "seed": seed}
+    files = trainer.Files(tokenizer, **inputs)
+    how = {"name": "x", "settings": settings, "start": start, "files": files, "seed": seed}
     state = output.with_suffix(".state")
     shutil.rmtree(state, ignore_errors=True)  # of the training before
-    trainer.pretrain(**how, **inputs, state=state, output=output)
+    trainer.pretrain(**how, state=state, output=output)
     return hash_of(output / "model.safetensors")
 
 

@@ -14,6 +14,7 @@ from cdmae.config.reading import gather
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import Plan, text
 from cdmae.pretraining.trainer import schedule
+from cdmae.report.paper import published
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted((ROOT / "config/recipes").glob("*.yaml"))
@@ -176,3 +177,23 @@ def test_all_recipes_together_are_what_each_is_alone():
         for section in ("starts", "encoders", "stages", "systems"):
             assert getattr(layered(name), section).items() <= getattr(together, section).items()
     assert set(PRETRAINING) == set(NAMES), "each has its table"
+
+
+def test_a_recipe_stands_in_the_rows_of_its_method():
+    """After stage 1 and 2 in table 2, and after its last published stage in table 1."""
+    rows = layered(*NAMES).report.methods
+    in_table_1 = {row: system for row, system in rows.items() if row in published.rows("table 1")}
+    assert in_table_1 == {
+        "BM25": "bm25",
+        "CDMAE": "cdmae-stage3",
+        "SimLM": "simlm-stage3",
+        "CoT-MAE": "cotmae-stage2",
+        "Condenser": "condenser-stage2",
+        "coCondenser": "cocondenser-stage2",
+        "SEED": "seed-stage2",
+    }
+    for method in ("RetroMAE", "SimLM", "CoT-MAE", "coCondenser", "MASTER"):
+        name = method.lower().replace("-", "")
+        for stage in (1, 2):
+            assert rows[f"{method}, stage {stage}"] == f"{name}-stage{stage}"
+    assert "RetroMAE" not in rows, "its start is pre-trained on general text"

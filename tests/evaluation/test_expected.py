@@ -1,10 +1,10 @@
-"""The README's numbers are those of config/expected.yaml, with which a run is compared."""
+"""The README's numbers are those of config/expected.csv, with which a run is compared."""
 
 import re
 from functools import partial
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 import pytest
 
 from cdmae.config import systems
@@ -12,10 +12,8 @@ from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.errors import InputError
 from cdmae.evaluation import expected
-from cdmae.evaluation.expected import Row, Table
 
 ROOT = Path(__file__).resolve().parents[2]
-COLUMNS = {"dev": ("own", "dev"), "test": ("own", "test")}
 
 
 def test_the_readme_shows_the_expected_numbers():
@@ -26,38 +24,48 @@ def test_the_readme_shows_the_expected_numbers():
         cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
         numbers = [re.match(r"[+-]?\d+\.\d", cell) for cell in cells[1:]]
         if line.startswith("| ") and all(numbers):
-            shown[cells[0]] = tuple(float(number[0]) for number in numbers)
-    tables = expected.read(ROOT / "config/expected.yaml")
-    assert shown == {row.label: row.values for table in tables for row in table.rows}
+            shown[cells[0]] = [float(number[0]) for number in numbers]
+    numbers = expected.read(ROOT / "config/expected.csv")
+    assert shown == numbers.groupby("label", sort=False)["value"].agg(list).to_dict()
 
 
-def runs(**means):
-    """Values of systems over two queries, one array per seed."""
-    return lambda system, collection, split: [
-        np.array([mean - 0.1, mean + 0.1]) for mean in means[system]
+def numbers(*rows):
+    """Expected numbers in one table, for (label, system, minus), on dev."""
+    same = {"table": "T", "configfile": "config/a.yaml", "seeds": "42 43", "measure": "RR@10"}
+    on = {"column": "dev", "collection": "own", "split": "dev", "value": 0.0, "noise": 0.0}
+    frame = pd.DataFrame(rows, columns=["label", "system", "minus"]).assign(**same, **on)
+    return frame[expected.COLUMNS]
+
+
+def results(**means):
+    """The results of a run: the means of systems by seed."""
+    rows = [
+        (name, "own", "dev", "RR@10", seed, value)
+        for name, values in means.items()
+        for seed, value in enumerate(values)
     ]
+    columns = ["system", "collection", "split", "measure", "seed", "value"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def test_a_run_is_compared_with_the_mean_and_the_noise_of_its_seeds():
-    rows = [Row("one", "one"), Row("one minus two", "one", minus="two")]
-    table = Table("T", "RR@10", COLUMNS, rows)
-    measured = partial(expected.measured, learns=lambda name: name != "bm25")
-    found = measured(table, runs(one=[0.2, 0.3], two=[0.1]))
-    assert found.rows[0].values == (25.0, 25.0) and found.rows[1].values == (15.0, 15.0)
+    wanted = numbers(("one", "one", ""), ("one minus two", "one", "two"))
+    measured = partial(expected.measured, wanted, learns=lambda name: name != "bm25")
+    found = measured(results(one=[0.2, 0.3], two=[0.1, 0.1]))
+    assert found["value"].tolist() == [25.0, 15.0]
     # two seeds that are 10 points apart: a standard deviation of 7.07
-    assert found.rows[0].noise == (13.9, 13.9)
-    same = measured(table, runs(one=[0.2504, 0.2504], two=[0.0804]))
-    words = [verdict.word for verdict in expected.compare(found, same)]
-    assert words == ["OK", "OK", "OKish", "OKish"]
-    other = measured(table, runs(one=[0.5], two=[0.35]))
-    verdicts = expected.compare(found, other)
-    assert [verdict.word for verdict in verdicts] == ["FAIL", "FAIL", "OK", "OK"]
-    assert str(verdicts[0]).startswith("[FAIL]")
-    assert other.rows[0].noise == (0.1, 0.1)
-    both = [Row("one", "one"), Row("once", "once"), Row("BM25", "bm25")]
-    table = Table("T", "RR@10", COLUMNS, both)
-    found = measured(table, runs(one=[0.2, 0.3], once=[0.4], bm25=[0.4]))
-    assert [row.noise[0] for row in found.rows] == [13.9, 13.9, 0.1]
+    assert found["noise"].tolist() == [13.9, 13.9]
+    same = measured(results(one=[0.2504, 0.2504], two=[0.0804, 0.0804]))
+    assert expected.verdicts(found, same).tolist() == ["OK", "OKish"]
+    other = measured(results(one=[0.5], two=[0.35]))
+    assert expected.verdicts(found, other).tolist() == ["FAIL", "OK"]
+    assert other["noise"].tolist() == [0.1, 0.1]
+    both = numbers(("one", "one", ""), ("once", "once", ""), ("BM25", "bm25", ""))
+    run = results(one=[0.2, 0.3], once=[0.4], bm25=[0.4])
+    found = expected.measured(both, run, lambda name: name != "bm25")
+    assert found["noise"].tolist() == [13.9, 13.9, 0.1]
+    with pytest.raises(InputError, match=r"the run has no RR@10 of once on own dev"):
+        expected.measured(both, results(one=[0.2]), lambda name: True)
 
 
 def test_a_seed_changes_a_fusion_with_a_trained_part_and_not_bm25():
@@ -67,14 +75,13 @@ def test_a_seed_changes_a_fusion_with_a_trained_part_and_not_bm25():
 
 
 def test_a_written_file_is_read_and_a_damaged_one_refused(tmp_path):
-    path = tmp_path / "expected.yaml"
-    rows = [Row("one: a", "one", "two", (1.0, -2.5), (0.3, 0.4))]
-    tables = [Table("T", "RR@10", COLUMNS, rows, ["config/minilm.yaml"], [42, 43])]
-    expected.write(path, tables)
-    assert expected.read(path) == tables
-    assert expected.made_by(tables, ["config/minilm.yaml"], (42, 43)) == [0]
-    assert expected.made_by(tables, [], (42, 43)) == []
-    assert "| one: a | +1.0 | -2.5 |" in expected.markdown(tables[0])
-    path.write_text(path.read_text().replace(", -2.5", ""))
-    with pytest.raises(InputError, match="one number per column"):
+    path = tmp_path / "expected.csv"
+    table = numbers(("one, a", "one", "two"), ("two", "two", "")).assign(value=[1.0, -2.5])
+    expected.write(path, table)
+    pd.testing.assert_frame_equal(expected.read(path), table)
+    assert expected.made_by(table, ["config/a.yaml"], (42, 43)).all()
+    assert not expected.made_by(table, [], (42, 43)).any()
+    assert "| one, a  | +1.0  |" in expected.markdown(table)
+    path.write_text(path.read_text().replace("-2.5", "many"))
+    with pytest.raises(InputError, match="is damaged"):
         expected.read(path)

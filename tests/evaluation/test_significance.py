@@ -13,22 +13,6 @@ from cdmae.errors import InputError
 from cdmae.evaluation.significance import corrected, holm, paired, pooled
 
 
-def test_without_seeds_it_is_the_paired_t_test_by_hand():
-    """Differences 1, 2, 3, 6: mean 3, standard error sqrt(14 / 3 / 4), t 2.777; Student's t with
-    three degrees.
-    """
-    compared = paired(np.array([2.0, 2.0, 5.0, 7.0]), np.array([1.0, 0.0, 2.0, 1.0]))
-    error = np.sqrt(14 / 3 / 4)
-    assert (compared.a, compared.b, compared.difference) == (4, 1, 3)
-    assert (compared.queries, compared.seeds, compared.freedom) == (4, 1, pytest.approx(3))
-    half = 3.182446 * error  # the .975 quantile, from a table
-    assert (compared.low, compared.high) == pytest.approx((3 - half, 3 + half), rel=1e-6)
-    statistic = 3 / error / np.sqrt(3)
-    # of the distribution function for three degrees
-    density_above = 0.5 - (statistic / (1 + statistic**2) + np.arctan(statistic)) / np.pi
-    assert compared.p == pytest.approx(2 * density_above, rel=1e-9)
-
-
 def test_p_is_close_to_the_share_of_sign_flips_as_far_from_zero():
     """What a randomisation test counts: every way to exchange the two systems, query by query."""
     differences = np.random.default_rng(8).normal(0.7, 1, 14)
@@ -140,19 +124,19 @@ def test_equal_differences_have_no_spread_and_the_p_of_a_sign_test(difference, q
         warnings.simplefilter("error")
         compared = paired(b + difference, b)
         assert compared.p == p
-        assert compared.has_interval == (p in (1, 1 / 32)), "too few queries for any"
-    if compared.has_interval:
+        assert (compared.low == compared.low) == (p in (1, 1 / 32)), "too few queries for any"
+    if compared.low == compared.low:
         assert [compared.low, compared.high] == pytest.approx([difference] * 2)
 
 
 @pytest.mark.parametrize("difference", [0, 0.3])
 def test_one_query_shows_nothing_about_others(difference):
     one = (np.array([0.5 + difference]), np.array([0.5]))
-    assert paired(*one).p == 1 and not paired(*one).has_interval
+    assert paired(*one).p == 1 and np.isnan(paired(*one).low)
     several = (np.array([0.5, 0.7, 0.9]), np.array([0.4, 0.5, 0.6]))
-    assert paired(*several).has_interval
+    assert np.isfinite(paired(*several).low)
     both = pooled([one, several])
-    assert both.p == 1 and not both.has_interval and both.queries == 4
+    assert both.p == 1 and np.isnan(both.low) and both.queries == 4
 
 
 def test_it_is_scipys_test_for_a_single_training():

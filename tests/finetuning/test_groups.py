@@ -57,7 +57,7 @@ def make(run, qrels=QRELS, texts=None, ranking=None, **changed):
     settings = {"depth": 20, "group": 8, "random_negatives": 3, "seed": 42} | changed
     texts = np.arange(PASSAGES) if texts is None else texts
     drawing = Drawing("train", **settings)
-    selection = groups.select(run, qrels, texts, drawing, ranking)
+    selection = groups.select_passages(run, qrels, texts, drawing, ranking)
     return groups.examples_of(selection, drawing), selection.counts()
 
 
@@ -315,10 +315,12 @@ def test_reading_says_what_does_not_fit(tmp_path, run, lists, words, capsys):
     collection = collection_of(tmp_path / "c", [""] * PASSAGES, texts, queries, {"train": judged})
     write_run(tmp_path / "r.parquet", run)
     drawing = Drawing("train", depth=20, group=4, random_negatives=0, seed=1, train_queries=5)
-    examples, _ = groups.read(collection, tmp_path / "r.parquet", drawing)
+    examples, _ = groups.read_examples(collection, tmp_path / "r.parquet", drawing)
     assert len(examples) == 5
     said = capsys.readouterr().err
     assert "5 training queries of split train (7 left out beyond train_queries" in said
     write_run(tmp_path / "wrong.parquet", run_of(*((each, [1.0]) for each in lists)))
     with pytest.raises(InputError, match=words):
-        groups.read(collection, tmp_path / "wrong.parquet", replace(drawing, train_queries=0))
+        groups.read_examples(
+            collection, tmp_path / "wrong.parquet", replace(drawing, train_queries=0)
+        )

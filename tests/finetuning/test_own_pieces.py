@@ -92,7 +92,7 @@ def test_the_loss_of_deepct_and_its_gradient(tiny, tmp_path):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("sparse", pieces="own", target="recall")
     model, data = prepared(tiny, recipe, folder)
-    batch = recall.task("tiny", model, data, recipe, 1).draw(np.arange(6), 0)
+    batch = recall.recall_task("tiny", model, data, recipe, 1).draw(np.arange(6), 0)
     assert len(batch.sequences) == 6
 
     naive = prepared(tiny, recipe, folder)[0].network
@@ -133,7 +133,7 @@ def test_the_folder_has_the_encoder_and_the_layer(tiny, tmp_path, target):
     assert (described["pieces"], described["target"]) == ("own", target)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     network = transformers.AutoModel.from_pretrained(folder).eval()
-    linear.load(network, own.LAYERS, folder)
+    linear.load_layers(network, own.LAYERS, folder)
     assert checkpoint.load(folder, "retriever").network.weigh.weight.equal(network.weigh.weight)
     (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
     read = tokenizer(tiny.passages, truncation=True, max_length=32)["input_ids"]

@@ -194,19 +194,6 @@ def test_the_table_counts_what_is_new_as_once():
     ]
 
 
-def test_the_table_is_sorted_and_holds_what_is_repeated():
-    tokens = random_tokens(5)
-    table = count(tokens).table
-    for order, (keys, counts) in enumerate(zip(table.keys, table.counts, strict=True), 2):
-        assert (np.diff(keys.astype(np.int64)) > 0).all()
-        grams = Counter(
-            tuple(words[at : at + order])
-            for words in segments_of(tokens)
-            for at in range(len(words) - order + 1)
-        )
-        assert sorted(counts) == sorted(times for times in grams.values() if times > 1)
-
-
 @pytest.mark.parametrize("name", ["table.json", "keys_3.npy"])
 def test_a_damaged_table_is_refused(name, tmp_path):
     ngrams.count_to(tmp_path / "ngrams", random_tokens(7))

@@ -131,9 +131,10 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
         learning_rate=1e-3,
         precision="fp32",
     )
+    folders = {name: tmp_path / name for name in ("tokens", "importance")}
     trainer.pretrain(
-        name="x", settings=settings, start=Start(checkpoint=str(published[0])), tokenizer=encoder,
-        tokens=tmp_path / "tokens", importance=tmp_path / "importance", seed=1, state=tmp_path / "state",
+        name="x", settings=settings, start=Start(checkpoint=str(published[0])),
+        files=trainer.Files(encoder, **folders), seed=1, state=tmp_path / "state",
         output=tmp_path / "encoder",
     )  # fmt: skip
     starts = [Start(checkpoint=str(path)) for path in (encoder, tmp_path / "encoder")]

@@ -60,12 +60,9 @@ def threads(monkeypatch):
 
 
 def pre_training(folders, **where):
-    tokenizer, tokens = folders["encoder"], folders["tokens"]
+    files = trainer.Files(folders["encoder"], tokens=folders["tokens"])
     start = Start(checkpoint=str(folders["encoder"]))
-    trainer.pretrain(
-        name="x", settings=MASKED, start=start, tokenizer=tokenizer, tokens=tokens, importance=None, seed=1, threads=1,
-        **where,
-    )  # fmt: skip
+    trainer.pretrain(name="x", settings=MASKED, start=start, files=files, seed=1, **where)
 
 
 def train_retriever(folders, **where):

@@ -72,7 +72,7 @@ def test_a_second_pass_does_not_compute_logits_again(monkeypatch):
 def test_own_word_pieces_have_the_largest_weight_of_their_positions(family):
     """uniCOIL by hand: w_j = max ReLU(v . h_i + c) over the positions of word-piece j."""
     network = model(family, "retriever")
-    linear.start(network, own.LAYERS, seed=5)
+    linear.start_layers(network, own.LAYERS, seed=5)
     texts = [[2, 7, 9, 7, 7, 3], [2, 3], [2, *range(5, 25), 3]]
     found = sparse.vectors(network, packed.pack(texts), SimpleNamespace(pieces="own"))
     pad = network.config.pad_token_id or 0

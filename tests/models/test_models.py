@@ -129,7 +129,7 @@ def test_check_says_what_the_folder_is(retriever, tiny):
     ("described", "said"),
     [
         (None, "is not a JSON object"),
-        ({"query_length": "16"}, 'has query_length "16"; allowed: a number above 0'),
+        ({"query_length": "long"}, "has query_length long; allowed: a number above 0"),
         ({"passage_length": -5}, "has passage_length -5; allowed"),
         ({"precision": "int4"}, "has precision int4; allowed: auto, fp32, bf16, fp16"),
         ({"pooling": "max"}, "has pooling max; allowed: cls, mean"),

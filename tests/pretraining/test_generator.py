@@ -145,8 +145,8 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
 @pytest.mark.parametrize(
     ("make", "pieces", "sentence"),
     [
-        (lambda: electra(vocab_size=50), PIECES, "has 50 word-pieces; expected .* the 40 of"),
-        (electra, SWAPPED, "lacks the word-piece 'w2' with the id 7 that it has in the initial"),
+        (lambda: electra(vocab_size=50), PIECES, "has 50 word-pieces and lacks 0"),
+        (electra, SWAPPED, "lacks 2 of those of .*, such as 'w2'; allowed"),
         (lambda: electra(transformers.ElectraForPreTraining), PIECES, "lacks generator_.*; allowe"),
         (
             lambda: electra(max_position_embeddings=11),
@@ -172,8 +172,6 @@ def test_one_that_cannot_be_read_or_has_no_tokenizer_is_refused(tmp_path):
     with pytest.raises(InputError, match="generator holds no tokenizer; allowed: "):
         simlm.load(settings, start(tmp_path))
     folder(place, electra())
-    with pytest.raises(InputError, match="but the start has word-pieces of its own; expected a ge"):
-        simlm.load(settings, language_model())
     (place / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(InputError, match="the generator .* cannot be read: "):
         simlm.load(settings, start(tmp_path))

@@ -30,11 +30,9 @@ from tests.naive import Naive
 EVERY = pytest.mark.parametrize("name", objectives())
 
 
-def test_the_objectives_are_the_files_of_the_folder() -> None:
-    assert objectives() == [
-        "bowdpr", "cocondenser", "condenser", "contriever", "cotmae", "dupmae", "lexmae", "mae", "master", "mlm", "retromae", "seed", "simlm",
-        "toroder",
-    ]  # fmt: skip
+def test_every_objective_of_the_config_has_a_network() -> None:
+    assert {*objectives(), "none"} == OBJECTIVES.keys()
+    assert all(objective(name).name == name for name in objectives())
 
 
 @EVERY

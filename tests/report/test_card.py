@@ -1,14 +1,12 @@
 import ast
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 import yaml
 from card_facts import FACTS, measures
 from markdown_it import MarkdownIt
 
+from cdmae.config import maskings
 from cdmae.config.encoders import concepts
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.errors import InputError
@@ -67,19 +65,21 @@ def test_the_card_tells_the_commit_of_a_checkpoint_at_the_hub():
     assert "  checkpoint: acme/tiny@v1\n  commit: 0123abc\n" in text
 
 
-def test_bm25_stands_below_the_model_on_the_same_queries():
+def test_bm25_and_the_checkpoint_are_measured_on_the_same_queries():
     bm25 = measures().assign(value=[0.9, 0.8, 0.7, 1.0, 1.0, 1.0])
+    others = {"bm25": bm25, "minilm": measures()}
+    text = card.card(FACTS, measures(), LENGTHS["retriever"], "x", others)
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
-        for line in card.card(FACTS, measures(), LENGTHS["retriever"], "x", bm25).splitlines()
+        for line in text.splitlines()
         if line.startswith("| pydocs ")
     ]
     assert rows == [
         ["pydocs", "dev", "this model", "3", "25.0", "66.7"],
-        ["pydocs", "dev", "BM25", "3", "80.0", "100.0"],
+        ["pydocs", "dev", "bm25", "3", "80.0", "100.0"],
+        ["pydocs", "dev", "minilm", "3", "25.0", "66.7"],
     ]
-    alone = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
-    assert "| pydocs       | dev     |" in alone and "BM25" not in alone.split("## Measures")[1]
+    assert "bm25 and minilm answered the same queries." in text
 
 
 def test_the_card_names_the_data_of_the_encoder_before_and_has_no_results_without_measures():
@@ -97,12 +97,13 @@ def test_the_card_tells_how_every_encoder_was_pretrained():
     """A new objective or masking without a word in the card fails here."""
     kinds = {name: kind for name, kind in OBJECTIVES.items() if kind.pretrained}
     told = [
-        {"words": kind.in_words, "masked": "uniform"}
+        {"words": kind.in_words, "masked": "words at random"}
         for name, kind in kinds.items()
         if name != "mae"
     ]
     told += [
-        {"words": kinds["mae"].in_words, "masked": name} for name in concepts("masking/strategies")
+        {"words": kinds["mae"].in_words, "masked": maskings.in_words(name)}
+        for name in concepts("masking/strategies")
     ]
     texts = {}
     for pretraining in told:
@@ -112,15 +113,14 @@ def test_the_card_tells_how_every_encoder_was_pretrained():
         texts[tuple(pretraining.values())] = text.partition("## Use")[0].partition("Its encoder")[2]
         masked_auto_encoder = pretraining["words"] == kinds["mae"].in_words
         assert ("masked auto-encoder" in text.partition("# cdmae-stage1")[2]) == masked_auto_encoder
-    assert len(set(texts.values())) == len(texts) - 1
-    assert texts[kinds["mae"].in_words, "uniform"] == texts[kinds["mae"].in_words, "whole_word"]
-    assert "here  (" not in "".join(texts.values()), "a masking without a word"
+    assert len(set(texts.values())) == len(texts)
+    assert all(each["masked"] for each in told), "a masking without a word"
 
 
 def test_release_links_every_file_and_adds_the_card(trained):
     folder, tsv, facts, output = trained
     (folder / ".snakemake_timestamp").touch()
-    card.release(folder, tsv, facts, output)
+    card.release(folder, tsv, facts, output, [tsv])
     assert not (output / ".snakemake_timestamp").exists()
     assert (output / "model.safetensors").stat().st_ino == (
         folder / "model.safetensors"
@@ -128,41 +128,25 @@ def test_release_links_every_file_and_adds_the_card(trained):
     assert (output / "1_Pooling" / "config.json").exists()
     lengths = LENGTHS["retriever"]
     assert (output / "README.md").read_text() == card.card(
-        FACTS, read_measures(tsv), lengths, str(output)
+        FACTS, read_measures(tsv), lengths, str(output), {"measures": read_measures(tsv)}
     )
     assert (folder / "README.md").read_text() == "the trainer's"
 
 
-def test_release_copies_where_links_are_impossible_and_refuses_a_folder_without_a_model(
-    trained, monkeypatch, tmp_path
-):
-    folder, tsv, facts, output = trained
-
-    def refuse(*_):
-        raise OSError(18, "Invalid cross-device link")
-
-    monkeypatch.setattr(os, "link", refuse)
-    card.release(folder, tsv, facts, output)
-    assert (output / "model.safetensors").read_bytes() == b"weights"
+def test_release_refuses_a_folder_without_a_model(trained, tmp_path):
+    _, tsv, facts, output = trained
     with pytest.raises(InputError, match="contains no trained model"):
         card.release(tmp_path / "nothing", tsv, facts, output)
-
-
-def test_release_needs_no_torch(trained):
-    code = "import sys; import cdmae.report.card; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("kind", LENGTHS)
 def test_code_of_the_card_is_python_with_the_lengths_of_the_training(kind):
     text = card.card(FACTS, measures(), LENGTHS[kind], "results/models/x")
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == {"retriever": 2, "sparse": 2, "unified": 3}.get(kind, 1)
-    for block in blocks:
-        ast.parse(block)
-    assert "results/models/x" in blocks[0]
-    assert ("SparseEncoder(" in blocks[0]) == (kind in ("sparse", "unified"))
-    assert ("MultiVectorEncoder(" in blocks[0]) == (kind == "colbert")
+    [block] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    ast.parse(block)
+    assert "results/models/x" in block
+    assert ("SparseEncoder(" in block) == (kind in ("sparse", "unified"))
+    assert ("MultiVectorEncoder(" in block) == (kind == "colbert")
     assert ("A dense retriever" in text) == (kind == "retriever")
     for key, length in LENGTHS[kind].items():
         assert not key.endswith("length") or str(length) in text
@@ -186,23 +170,21 @@ def test_front_matter_is_yaml_with_the_measures():
     assert reranker["pipeline_tag"] == "text-ranking"
 
 
-def test_the_card_has_the_licence_and_the_languages_of_the_config_and_the_paper():
+def test_the_card_has_the_licence_and_the_languages_of_the_config():
     facts = {**FACTS, "licence": "cc-by-4.0", "languages": ["en", "fr"]}
     text = card.card(facts, measures(), LENGTHS["retriever"], "x")
     values = yaml.safe_load(text.split("---\n")[1])
     assert (values["license"], values["language"]) == ("cc-by-4.0", ["en", "fr"])
-    assert "Licence: cc-by-4.0." in text
-    assert "https://arxiv.org/abs/2305.13197" in text  # from which the hub takes its tag
     text = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
     assert not {"license", "language"} & yaml.safe_load(text.split("---\n")[1]).keys()
-    assert "No licence is stated" in text
+    assert "No licence is stated" in text and "https://arxiv.org/abs/2305.13197" in text
 
 
 def test_the_card_tells_measures_data_and_settings_and_does_without_records():
     text = card.card(FACTS, measures(), LENGTHS["retriever"], "x").replace(
         "\N{NO-BREAK SPACE}", " "
     )
-    assert "| pydocs | dev | 3 | 25.0 | 66.7 |" in re.sub(" +", " ", text)
+    assert "| pydocs | dev | this model | 3 | 25.0 | 66.7 |" in re.sub(" +", " ", text)
     assert "**pydocs**, for word-pieces and fine-tuning: source pydocs, size default." in text
     assert "Made from python 3.12.4, numpy 2.4.6." in text
     assert "375 steps over 4,000 queries in 1 min 1 s, 1.48 million parameters" in text
@@ -218,16 +200,9 @@ def test_the_card_tells_measures_data_and_settings_and_does_without_records():
 HOSTILE = {
     "front matter": "x\n---\nlicense: evil\n---\n# Hi",
     "HTML": "<script>alert(7)</script>",
-    "a comment of HTML": "<!-- x",
-    "an entity": "&lt;b&gt;",
-    "a picture": "![i](http://x/y.png)",
     "a link": "[l](javascript:alert(7))",
-    "an address": "see http://x.test/y",
-    "an address in brackets": "<http://x.test/y>",
     "stress": "**bold** _slanted_ __bold__ ~~struck~~ `code`",
-    "a table": "a | b\n--- | ---\nc | d",
     "a fence": "x\n```\n<script>alert(7)</script>\n```",
-    "an indented fence": "x\n\n   ```\n\n   ![i](http://x/y.png)",
     "a backslash at its end": "x\\",
     "quotation marks": 'x")\nraise SystemExit  # "',
     "a template": "{{ 7 * 7 }} {% include 'x' %}",
@@ -270,12 +245,7 @@ def test_no_value_of_a_card_is_read_as_markup(value):
     assert not [node for node in nodes if isinstance(node, ast.Raise)]
 
 
-PATHS = [
-    "/home/alice/clients/acme/data",
-    "~/clients/acme/data",
-    "../clients/acme/data",
-    "/home/alice/clients/acme/data/",
-]
+PATHS = ["/home/alice/clients/acme/data/", "~/clients/acme/data", "../clients/acme/data"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -301,10 +271,5 @@ def test_a_card_shows_relative_paths_and_names_at_the_hub():
     collections = {"pydocs": {"path": "data/scifact"}}
     changed = {"collections": collections, "start": {"checkpoint": "Shitao/RetroMAE"}}
     text = card.card({**FACTS, **changed}, measures(), LENGTHS["retriever"], "results/models/x")
-    for shown in (
-        "path data/scifact.",
-        "checkpoint: Shitao/RetroMAE",
-        "base_model: Shitao/RetroMAE",
-        "results/models/x",
-    ):
-        assert shown in text
+    assert "path data/scifact." in text and "results/models/x" in text
+    assert "base_model: Shitao/RetroMAE" in text and "checkpoint: Shitao/RetroMAE" in text

@@ -1,5 +1,7 @@
 """TREC files: ir_measures reads the ranking that was written; what cannot be written is refused."""
 
+import gzip
+
 import ir_measures
 import numpy as np
 import pyarrow as pa
@@ -86,7 +88,7 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
         ("q2 Q0 e1 1 1 x", "line 5: passage_id is e1; allowed: ids of the collection"),
         ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for d1"),
         ("q2 Q0 d2 1 high x", "line 5: score is high; allowed: a number"),
-        ("q2 Q0 d2 1 -1e39 x", 'line 5: score is "-1e39"; allowed: a number of float32'),
+        ("q2 Q0 d2 1 -1e39 x", "line 5: score is -1e39; allowed: a number of float32"),
         ("q2 d2 1 1 x", "line 5: not 6 columns; it begins with q2"),
         ("q2 Q0 d2 1 1 x y z", "line 5: 8 columns; allowed: the 6 columns query_id Q0 passage_id"),
         ("", "line 5: the line is empty"),
@@ -122,13 +124,16 @@ def test_grades_beyond_those_of_collections_are_refused(tmp_path, grade):
         trec.read_qrels(tmp_path / "qrels")
 
 
-def test_a_run_that_is_packed_otherwise_is_refused(tmp_path):
-    (tmp_path / "x.zip").write_text(LINES)
-    with pytest.raises(InputError, match=r"x.zip has the format \.zip; allowed: plain text, or"):
-        trec.read_lines(tmp_path / "x.zip")
-
-
 def test_an_empty_run_is_refused(tmp_path):
     (tmp_path / "run").touch()
     with pytest.raises(InputError, match="run is empty"):
         trec.read_run(tmp_path / "run", ["q"], ["p"], 10)
+
+
+def test_a_compressed_run_is_read_and_a_damaged_one_refused(tmp_path):
+    with gzip.open(tmp_path / "run.gz", "wt") as file:
+        file.write(LINES)
+    assert len(trec.read_lines(tmp_path / "run.gz")) == 4
+    (tmp_path / "run.zip").write_text(LINES)
+    with pytest.raises(InputError, match=r"run.zip cannot be read \(.*\); allowed: the 6 columns"):
+        trec.read_lines(tmp_path / "run.zip")

@@ -6,7 +6,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ import sentencepiece
 from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
 from cdmae.tokens import tokenise, vocabulary
-from cdmae.tokens.corpus import TOKENS, stream_tokens, write_tokens
+from cdmae.tokens.corpus import TOKENS, write_tokens
 
 ENGLISH = [
     "The decoder's task is to recover masked tokens, aggressively masked (50 %), from one vector.",
@@ -86,36 +85,15 @@ def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, monkeypa
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads, monkeypatch):
-    """Only a few batches per thread are taken ahead."""
-    texts, taken, written = ODD + ENGLISH, [], []
-
-    def stream():
-        for row in range(len(texts)):
-            taken.append(row)
-            yield table([texts[-row]], [texts[row]])
-
-    def ahead(parts):
-        for part in parts:
-            written.append(len(taken) - len(written))
-            yield part
-
-    whole = tokenise.tokenise(
-        table([texts[-row] for row in range(len(texts))], texts), tokenizer, 1
-    )
-    write_tokens(tmp_path / "whole", whole)
-    monkeypatch.setattr(
-        tokenise,
-        "stream_tokens",
-        lambda where, parts, *rest: stream_tokens(where, ahead(parts), *rest),
-    )
-    tokenise.tokenise_to(tmp_path / "streamed", stream(), tokenizer, threads)
-    for name in TOKENS:
-        one, other = (
-            (tmp_path / which / f"{name}.npy").read_bytes() for which in ("whole", "streamed")
-        )
-        assert one == other
-    assert len(written) == len(texts) and max(written) <= 2 * threads + 2
+def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
+    texts = ODD + ENGLISH
+    titles = [texts[-row] for row in range(len(texts))]
+    write_tokens(tmp_path / "whole", tokenise.tokenise(table(titles, texts), tokenizer, 1))
+    parts = (table([title], [text]) for title, text in zip(titles, texts, strict=True))
+    tokenise.tokenise_to(tmp_path / "streamed", parts, tokenizer, threads)
+    for name in (f"{name}.npy" for name in TOKENS):
+        whole, streamed = (tmp_path / "whole" / name, tmp_path / "streamed" / name)
+        assert whole.read_bytes() == streamed.read_bytes()
 
 
 def test_training_texts_can_be_read_more_than_once(tmp_path):
@@ -176,16 +154,15 @@ def test_a_checkpoint_with_only_a_sentencepiece_model_is_read(tmp_path):
     assert "▁" in tokenise.load_tokenizer(tmp_path).tokenize("the fox")
 
 
-def test_a_very_long_word_does_not_slow_training_down(monkeypatch):
+def test_the_words_of_training_are_cut_far_beyond_usual_lengths(monkeypatch):
     """Training time grows with the square of a word's length: 50 s for 500,000 letters, uncut."""
-    long = "".join(np.random.default_rng(1).choice(list("abcdefghij"), 500_000))
-    before = time.process_time()
-    assert len(tokenise.train_pieces([*ENGLISH, long], 300)) == 300
-    assert time.process_time() - before < 20
-    short = "".join(np.random.default_rng(1).choice(list("abcdefghij"), tokenise.LONGEST))
-    whole = tokenise.train_pieces([*ENGLISH, short], 300)
+    letters = np.random.default_rng(1).choice(list("abcdefghij"), tokenise.LONGEST)
+    texts = [*ENGLISH, "".join(letters)]
+    cut = tokenise.train_pieces(texts, 300)
     monkeypatch.setattr(tokenise, "LONGEST", 10**6)
-    assert tokenise.train_pieces([*ENGLISH, short], 300) == whole
+    assert tokenise.train_pieces(texts, 300) == cut
+    monkeypatch.setattr(tokenise, "LONGEST", 5)
+    assert tokenise.train_pieces(texts, 300) != cut
 
 
 def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokenizer, tmp_path):
@@ -210,20 +187,10 @@ def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokeniz
     assert np.flatnonzero(found.special).tolist() == [0, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda parts: parts.update(pre_tokenizer=None),
-            "does not divide texts into words: it has no pre_tokenizer",
-        ),
-    ],
-)
-def test_a_tokenizer_of_another_kind_is_refused(tokenizer, tmp_path, change, message):
+def test_a_tokenizer_without_words_is_refused(tokenizer, tmp_path):
     parts = json.loads((tokenizer / "tokenizer.json").read_text())
-    change(parts)
-    (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
-    with pytest.raises(InputError, match=message):
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**parts, "pre_tokenizer": None}))
+    with pytest.raises(InputError, match="does not divide texts into words: it has no pre_token"):
         tokenise.tokenise(table(["a"], ["b"]), tmp_path, 1)
 
 
@@ -242,18 +209,13 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
         tokenise.load_tokenizer(tmp_path)
 
 
-REGEX = {"type": "Replace", "pattern": {"Regex": "("}, "content": ""}
-
-
-@pytest.mark.parametrize(
-    ("name", "part"),
-    [("added_tokens", None), ("normalizer", REGEX), ("normalizer", {"type": "Nobody"})],
-)
-def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path, name, part):
+def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path):
     """The libraries raise many kinds of errors, in jobs that load tokenizers from the hub, too."""
     shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
     parts = json.loads((tokenizer / "tokenizer.json").read_text())
-    (tmp_path / "tokenizer.json").write_text(json.dumps({**parts, name: part}))
+    (tmp_path / "tokenizer.json").write_text(
+        json.dumps({**parts, "normalizer": {"type": "Nobody"}})
+    )
     with pytest.raises(
         InputError, match=f"^{tmp_path} holds no tokenizer that transformers can load: .*$"
     ):
@@ -262,17 +224,3 @@ def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path, name, part):
         InputError, match="cannot be read as a tokenizer: |has added_tokens that are not a list"
     ):
         vocabulary.read_backend(tmp_path)
-
-
-def test_a_tokenizer_that_deletes_every_text_is_refused(tokenizer, tmp_path):
-    shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
-    parts = json.loads((tokenizer / "tokenizer.json").read_text())
-    parts["normalizer"] = {"type": "Replace", "pattern": {"Regex": r"[\s\S]"}, "content": ""}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
-    options = json.loads((tokenizer / "tokenizer_config.json").read_text())
-    options["tokenizer_class"] = "PreTrainedTokenizerFast"  # which takes the normaliser as it is
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
-    with pytest.raises(
-        InputError, match="makes no word-pieces from a text; allowed: a tokenizer that does"
-    ):
-        tokenise.load_tokenizer(tmp_path)

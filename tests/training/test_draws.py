@@ -134,7 +134,8 @@ def test_dropout_differs_between_micro_batches(monkeypatch):
 
 def test_random_weights_follow_the_seed(tiny, tmp_path):
     start = Start(collection="c", vocabulary=160, layers=1, hidden=8, heads=1, feedforward=8)
-    how = {"name": "x", "settings": NotPretrained(start="s"), "tokenizer": tiny.encoder}
+    files = trainer.Files(tiny.encoder)
+    how = {"name": "x", "settings": NotPretrained(start="s"), "files": files}
     found = []
     for seed in (1, 1, 2):
         places = {"state": tmp_path / "state", "output": tmp_path / "encoder"}
@@ -153,7 +154,9 @@ def examples():
 
     def of(seed, random_negatives=5):
         drawing = Drawing("train", 10, 4, random_negatives, seed)
-        return groups.examples_of(groups.select(run, qrels, np.arange(400), drawing), drawing)
+        return groups.examples_of(
+            groups.select_passages(run, qrels, np.arange(400), drawing), drawing
+        )
 
     return of
 

@@ -76,11 +76,11 @@ def test_what_is_checked(wrong, message):
     task = TinyTask(None, settings, None)
     task.shown = ("encoder_loss", "decoder_loss")
     task.guessing = math.log(1000)
-    loop.check(task, FINE, 9, warm=True)
+    loop.check_numbers(task, FINE, 9, warm=True)
     with pytest.raises(InputError, match=message + r".*; lower learning_rate \(now 0\.01\)"):
-        loop.check(task, {**FINE, **wrong}, 9, warm=True)
+        loop.check_numbers(task, {**FINE, **wrong}, 9, warm=True)
     if {"decoder_loss", "spread"} & wrong.keys():
-        loop.check(task, {**FINE, **wrong}, 9, warm=False)
+        loop.check_numbers(task, {**FINE, **wrong}, 9, warm=False)
 
 
 def test_a_failed_training_is_noticed_before_it_is_saved(tmp_path, monkeypatch):

@@ -81,7 +81,8 @@ def pretraining(group, folders, objective="mae"):
     settings = as_objective(objective, MASKED)
     model = checkpoint.start_encoder(START, folders["encoder"], 1)
     network = objectives.objective(objective)(model, settings, 1)
-    source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)
+    files = pretrain.Files(folders["encoder"], tokens=folders["tokens"])
+    source = pretrain.read(settings, model.config, files, 1)
     step = list(source.steps(0, 2))[1]
     with mock.patch.object(pretrain, "micro_batch", lambda *_: 40):  # rows: several per process
         numbers = pretrain.learn(network, step, settings, group, seed=1, step=1)
@@ -98,7 +99,8 @@ def overflowing(group, folders, folder):
     settings = replace(MASKED, precision="fp16", learning_rate=0.01)
     model = checkpoint.start_encoder(START, folders["encoder"], 1)
     network = objectives.objective("mae")(model, settings, 1)
-    source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)
+    files = pretrain.Files(folders["encoder"], tokens=folders["tokens"])
+    source = pretrain.read(settings, model.config, files, 1)
     weight = next(network.parameters())
     scalers = set()
 
@@ -170,8 +172,8 @@ def fine_tuned(recipe, read, **more):
         inputs = Inputs(**given(folders) | {key: folders[name] for key, name in more.items()})
         model = checkpoint.start_model(folders["encoder"], recipe.kind, seed=3, **recipe.model())
         data = Data.read(inputs, recipe, model, seed=1)
-        trainer = reranker if recipe.kind == "reranker" else retriever
-        task = trainer.task("tiny", model, data, recipe, inputs, 1, group)
+        kinds = {"reranker": reranker.reranker_task, "retriever": retriever.retriever_task}
+        task = kinds[recipe.kind]("tiny", model, data, recipe, inputs, 1, group)
         batch = next(task.batches(1))
         network = task.network.double()
         numbers = task.learn(batch, 1)

@@ -142,7 +142,7 @@ def test_the_gradient_of_a_step_in_fp16_is_that_of_float32(tiny, teacher, cross,
         )
         more = {"retriever": {"teacher": teacher}, "joint": {"joint_teacher": cross}}
         if head == "recall":
-            made = recall.task("tiny", model, data_of(tiny, recipe, model), recipe, 1)
+            made = recall.recall_task("tiny", model, data_of(tiny, recipe, model), recipe, 1)
         else:
             made = task_of(tiny, recipe, model, **more.get(head, {}))
         scaler = Scaler(precision, CPU)

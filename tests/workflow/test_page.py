@@ -1,24 +1,21 @@
-"""The page of a real run: its order is the config's, and its sentences say what its tables hold."""
+"""The page of a real run: its order is the config's, and its numbers are those of the measures."""
 
 from __future__ import annotations
 
-import csv
-import html
 import re
 
+import pandas as pd
 import pytest
+from synthetic_run import plain, tables_of
 
 from cdmae import formats
-from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.config.seeds import first
 from cdmae.files import read_json
+from cdmae.report import frames
 
 pytestmark = pytest.mark.workflow
-
-OVERVIEW = "overview"
-MEASURED = ("answer", OVERVIEW, "results-*", "zero-shot*", "stages-*", "changes*", "combined-*")
 
 
 @pytest.fixture(scope="module")
@@ -29,107 +26,55 @@ def config(smoke):
 
 
 @pytest.fixture(scope="module")
-def table(smoke):
-    """A function that reads a table of the report: a row of texts by the first cell."""
-
-    def read(name):
-        with open(
-            smoke.results / f"report/tables/{name}.csv", encoding="utf-8", newline=""
-        ) as file:
-            rows = list(csv.DictReader(file))
-        return {row[next(iter(row))]: row for row in rows}
-
-    return read
+def page(smoke):
+    return (smoke.results / "report/index.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def first_screen(smoke):
-    """What a reader reads before the first heading."""
-    page = (smoke.results / "report/index.html").read_text(encoding="utf-8")
-    section = re.search(r'<section id="answer">(.*?)</section>', page, re.DOTALL)[1]
-    prose = re.sub(r"<figure.*?</figure>", " ", section, flags=re.DOTALL)
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", prose)))
+def numbers(smoke):
+    return frames.read(smoke.results / "report")
 
 
-def said(row, column, form):
-    """A number of a table as a sentence writes it; tables hold points, sentences are formed of
-    shares.
-    """
-    return form(float(row[column]) / 100).replace("\N{NO-BREAK SPACE}", " ")
-
-
-def p_of(row):
-    return formats.probability(float(row["p, Holm"]))
-
-
-def test_systems_and_collections_stand_in_the_order_of_the_config(smoke, config, table):
+def test_systems_and_collections_have_the_order_of_the_config(smoke, config, numbers, page):
     assert list(config.systems) != sorted(config.systems), "a config in which the order shows"
-    overview = table(OVERVIEW)
-    assert list(overview) == first(config.systems) == list(table("systems"))
-    assert list(table("collections")) == list(config.collections)
-    assert list(table("encoders")) == first(config.encoders)
-    heads = list(next(iter(overview.values())))[1:]
-    columns = [head for head in heads if not head.endswith(("note", "seeds"))]
-    for measure in ("MRR@10", "nDCG@10"):
-        of_measure = [column.partition(",")[0] for column in columns if column.endswith(measure)]
-        targets = [f"{collection} {split}" for collection, split in systems.targets(config)]
-        places = [
-            next(at for at, target in enumerate(targets) if target.startswith(name))
-            for name in of_measure
-        ]
-        assert places and places == sorted(places)
+    tables = tables_of(page)
+    assert numbers.results["system"].unique().tolist() == first(config.systems)
+    assert tables["MRR@10"]["system"].tolist() == first(config.systems)
+    assert tables["Collections"]["collection"].tolist() == list(config.collections)
     known = read_json(smoke.results / "facts.json")["config"]
     for section, entries in config.values().items():
         if isinstance(entries, dict):
             assert list(known[section]) == list(entries), section
 
 
-def test_every_table_names_its_measures(smoke, config):
-    names = "|".join(re.escape(formats.measure_name(name)) for name in config.evaluation.measures)
-    tables = [path for form in MEASURED for path in smoke.results.glob(f"report/tables/{form}.md")]
-    assert len(tables) > 6
-    assert [
-        path.name for path in tables if not re.search(names, path.read_text(encoding="utf-8"))
-    ] == []
-    heads = next(
-        csv.reader((smoke.results / f"report/tables/{OVERVIEW}.csv").open(encoding="utf-8"))
-    )
-    assert all(re.search(names, head) for head in heads[1:])
-    zero_shot = {head.rpartition(" ")[2] for head in heads if "zero-shot" in head}
-    assert {"MRR@10", "nDCG@10"} <= zero_shot
+def test_the_results_are_the_means_of_every_seeds_measures(smoke, config, numbers):
+    for name in first(config.systems):
+        for seed in config.seed:
+            file = name if seed == config.seed[0] else f"{name}@{seed}"
+            path = smoke.results / f"measures/{file}.tsv"
+            if not path.exists() or config.systems[name].weighs:
+                continue  # trained once; a fusion counts with held-out weights
+            keys = ["collection", "split", "measure"]
+            means = pd.read_csv(path, sep="\t").groupby(keys)["value"].mean()
+            rows = numbers.results[numbers.results["system"] == name]
+            own = rows[(rows["seed"] == seed) | rows["seed"].isna()].set_index(keys)["value"]
+            pd.testing.assert_series_equal(own.sort_index(), means, atol=1e-9)
 
 
-def test_the_first_screen_says_what_its_table_holds_of_one_baseline(first_screen, table, config):
-    rows = table("answer")
-    row = rows["the mean of all, MRR@10"]
-    compared = ("cdmae-stage1", config.evaluation.baseline)
-    a, b = (said(row, name, formats.points) for name in compared)
-    sets = "pydocs dev, pydocs test and scikit-learn"
-    assert f"they reach MRR@10 {a} and {b} on average over {sets}" in first_screen
-    assert f"By how much{said(row, 'difference', formats.signed)} points" in first_screen
-    assert f"How sure{p_of(row)} over" in first_screen and "and 2 seeds" in first_screen
-    low, high = map(float, row["interval, Holm"].split(" to "))
-    assert f"interval {formats.interval(low / 100, high / 100)}" in first_screen
-    assert f"Every comparison above is with {config.evaluation.baseline}." in first_screen
-    note = table("results-pydocs-dev")["cdmae-stage1"]["MRR@10, note"]
-    assert note.endswith(p_of(rows["pydocs dev, MRR@10"])) and note.startswith(
-        f"against {config.evaluation.baseline}: "
-    ), "one correction"
-
-
-def test_other_sentences_of_the_first_screen_have_their_rows_in_tables(first_screen, table):
-    sentence = r"(\S+) puts the best passages of (\S+) in another order: (\S+) points \((.*?)\)"
-    reranked = re.findall(sentence, first_screen)
-    assert reranked
-    for name, reordered, difference, p in reranked:
-        row = table(f"combined-{name}")["pydocs dev, MRR@10"]
-        assert reordered in row
-        assert (difference, p) == (said(row, "difference", formats.signed), p_of(row))
-
-
-def test_the_weights_of_a_fusion_are_the_ones_that_were_chosen(smoke, table):
+def test_the_first_screen_has_the_planned_comparison_and_the_weights(smoke, numbers, page):
+    words = plain(page)
+    row = numbers.comparisons[numbers.comparisons["kind"] == "planned"].iloc[0]
+    assert [row["system"], row["reference"], row["seeds"]] == ["cdmae-stage1", "mae-stage1", 2]
+    interval = formats.interval(row["low"], row["high"])
+    assert f"95 % interval {interval}, {formats.probability(row['p'])}" in words
     about = read_json(smoke.results / "runs/fused/evaluated/weights.json")
     parts = zip(about["weights"], about["systems"], strict=True)
-    assert table("fusions")["fused"]["weights"] == ", ".join(
-        f"{weight:g} × {name}" for weight, name in parts
-    )
+    mix = " + ".join(f"{weight:g} × {name}" for weight, name in parts)
+    assert f"fused is {mix}." in words
+
+
+def test_the_work_of_a_job_is_known_without_its_start(smoke, numbers):
+    spent = numbers.cost("system")["milliseconds"]
+    assert (spent > 0).all()
+    logs = [path.read_text() for path in (smoke.results / "logs/search").glob("*.evaluated.log")]
+    assert logs and all(re.search(r"^work [\d.]+ s$", text, re.MULTILINE) for text in logs)

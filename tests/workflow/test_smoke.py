@@ -2,6 +2,7 @@
 need.
 """
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +115,16 @@ def test_models_are_whole_and_have_cards(config, at):
         assert trained - {".snakemake_timestamp"} <= model
         text = Path(at(f"models/{system}/README.md")).read_text()
         assert system in text and "RR@10" in text and "Made from python 3." in text
+
+
+def test_report(config, smoke):
+    page = (smoke.results / "report/index.html").read_text()
+    assert "cdmae-stage3" in page and "<svg" in page
+    assert 'src="http' not in page, "the page opens offline"
+    for file in ("results.csv", "comparisons.csv", "costs.csv", "trainings.csv"):
+        assert (smoke.results / "report" / file).stat().st_size > 500
+    for file in ("results.md", "results.tex"):
+        assert "cdmae-stage3" in (smoke.results / "report" / file).read_text()
+    facts = json.loads((smoke.results / "facts.json").read_text())
+    assert facts["versions"]["torch"] and facts["config"]["seed"] == [42, 43]
+    assert facts["machine"]["processor"] in page

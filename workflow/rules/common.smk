@@ -44,7 +44,7 @@ from cdmae.errors import InputError, said
 from cdmae.fields import pick
 from workflow import hooks
 from workflow.contents import Contents
-from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
+from workflow.facts import TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import executed, fingerprint, texts
 
 imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as a module

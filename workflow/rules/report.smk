@@ -3,7 +3,7 @@
 cards = {name: {"facts": card(settings, name)} for name in systems.trained(settings)}
 for name, values in cards.items():
     tables["system"][name]["described"] = list(values["facts"]["about"])
-    tables["system"][name]["bm25"] = systems.of_kind(settings, "bm25")[:1]
+    tables["system"][name]["beside"] = systems.beside(settings, name)
 
 REPORTED = ("cdmae/report", "config")  # templates, styles, claims, and the published numbers
 
@@ -60,7 +60,7 @@ rule release:
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
-        bm25=of("<results>/measures/{system.bm25}.tsv"),  # on the same queries
+        beside=of("<results>/measures/{system.beside}.tsv"),  # on the same queries
         about=of("<results>/collections/{system.described}/about.json"),
     output:
         directory("<results>/models/{system}"),
@@ -80,7 +80,7 @@ rule release:
 
 
 rule report:
-    """Tables, figures and one page that opens offline."""
+    """One page that opens offline, its numbers as CSV, and two tables for papers."""
     input:
         unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
     output:
@@ -88,22 +88,17 @@ rule report:
             "<results>/report/index.html",
             caption="../report/page.rst",
             category="Report",
-            labels={"page": "the whole report"},
+            labels={"file": "the whole report"},
         ),
-        tables=report(
-            directory("<results>/report/tables"),
-            patterns=["{name}.html"],
-            caption="../report/tables.rst",
-            category="Tables",
-            labels={"table": "{name}"},
+        frames=report(
+            multiext(
+                "<results>/report/",
+                *("results.csv", "comparisons.csv", "costs.csv", "trainings.csv"),
+            ),
+            caption="../report/frames.rst",
+            category="Numbers",
         ),
-        figures=report(
-            directory("<results>/report/figures"),
-            patterns=["{name}.svg"],
-            caption="../report/figures.rst",
-            category="Figures",
-            labels={"figure": "{name}"},
-        ),
+        tables=multiext("<results>/report/results", ".md", ".tex"),
         record="<results>/facts.json",
     log:
         "<logs>/report.log",
@@ -118,7 +113,7 @@ rule report:
         "../scripts/report.py"
 
 
-# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------
+# --- the paper's tables, on request: ./run table_stages -------------------------------------------
 
 
 rule latency:
@@ -142,7 +137,7 @@ rule table:
     input:
         unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
     output:
-        multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex", ".html"),
+        multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex"),
     log:
         "<logs>/table/{exhibit}.log",
     wildcard_constraints:
@@ -156,17 +151,7 @@ rule table:
         "../scripts/table.py"
 
 
-use rule table as figure with:
-    # A figure of the paper, with the measured numbers next to the published ones.
-    output:
-        multiext("<results>/tables/{exhibit}", ".svg", ".csv"),
-    log:
-        "<logs>/figure/{exhibit}.log",
-    wildcard_constraints:
-        exhibit=only(FIGURES),
-
-
-for exhibit_name in (*TABLES, *FIGURES):
+for exhibit_name in TABLES:
 
     rule:
         name:

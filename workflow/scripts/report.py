@@ -1,4 +1,4 @@
-"""Write the report: tables, figures, and one page that opens offline."""
+"""Write the report: one page that opens offline, and its numbers as CSV."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from cdmae.report import page
 
 
 def main(*, facts: dict[str, Any], output: Path, record: Path):
-    """Write the page of the facts, its tables and its figures, and a record of the facts."""
+    """Write the page of the facts, its numbers, and a record of the facts."""
     facts |= circumstances()
     page.build(facts, output)
     write_json(record, facts)

@@ -1,4 +1,4 @@
-"""Write one of the paper's tables or figures from the results of this run."""
+"""Write one of the paper's tables from the results of this run."""
 
 from pathlib import Path
 

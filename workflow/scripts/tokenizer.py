@@ -6,6 +6,7 @@ from typing import Any
 from cdmae.files import complete
 from cdmae.job import run
 from cdmae.tokens import tokenise
+from cdmae.tokens.vocabulary import Vocabulary
 
 
 def main(*, settings: dict[str, Any], collection: Path | None, output: Path) -> None:
@@ -16,6 +17,7 @@ def main(*, settings: dict[str, Any], collection: Path | None, output: Path) -> 
         tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), settings["vocabulary"])
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)
+    Vocabulary.read(output)  # refuses a tokenizer that no model here can use
 
 
 if __name__ == "__main__":

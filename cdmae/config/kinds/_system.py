@@ -101,10 +101,6 @@ class System:
         """Return the paths that `cdmae.retrieval.asking` needs to answer a user's query."""
         return {}
 
-    def in_words(self) -> str:
-        """Describe the system for the report's table of systems."""
-        raise NotImplementedError
-
 
 @settings
 class Searched(System):

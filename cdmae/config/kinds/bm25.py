@@ -49,8 +49,3 @@ class Bm25(System):
     def files(self, config: Config, name: str, made: Made) -> Columns:
         """Return the folder of its index."""
         return {"index": made("bm25", asked=True)}
-
-    def in_words(self) -> str:
-        """Describe BM25 by its constants k1 and b."""
-        expanded = ", expanded passages" if self.passages else ""
-        return f"BM25, k1 {self.k1}, b {self.b}{expanded}"

@@ -65,8 +65,3 @@ class External(Searched):
     def files(self, config: Config, name: str, made: Made) -> Columns:
         """Return the folder that contains the vectors of the passages."""
         return {"vectors": made("vectors", asked=not config.evaluation.keep_vectors)}
-
-    def in_words(self) -> str:
-        """Describe the system by its model."""
-        best = f", orders the best {self.candidates_depth} of {self.candidates}"
-        return f"published retriever {self.model}{best if self.candidates else ''}"

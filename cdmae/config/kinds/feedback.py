@@ -75,8 +75,3 @@ class Feedback(System):
     def model_of(self, config: Config, name: str) -> str:
         """Return the system with the dense system's trained model."""
         return config.systems[self.of].model_of(config, self.of)
-
-    def in_words(self) -> str:
-        """Name the dense system and the weights."""
-        weights = f"{self.alpha:g} query + {self.beta:g} mean of the best {self.depth}"
-        return f"{self.of} with vector feedback: {weights}"

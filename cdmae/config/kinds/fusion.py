@@ -91,9 +91,3 @@ class Fusion(System):
         if about["systems"] != list(self.of):
             raise InputError(f"{name} was fused from other systems; use ./run to update it")
         return {"weights": about["weights"]}
-
-    def in_words(self) -> str:
-        """Name its systems and its summands."""
-        summands = "scores" if self.method == "convex" else "reciprocal ranks"
-        chosen = f", weights chosen on {' '.join(self.tuned_on)}" if self.tuned_on else ""
-        return f"{summands} of {', '.join(self.of)}, summed{chosen}"

@@ -61,7 +61,3 @@ class Head(System):
         """Return the folders of the unified retriever's model and of this head's vectors."""
         vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
         return {"model": made("trained", system=self.of), "vectors": vectors}
-
-    def in_words(self) -> str:
-        """Name the head and the retriever."""
-        return f"{self.uses} head of {self.of}"

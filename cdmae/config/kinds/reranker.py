@@ -41,7 +41,3 @@ class Reranker(Trained):
         """Return the folders of its model and of the collection's tokens."""
         tokens = made("tokens", start=config.encoders[self.encoder].start)
         return {"model": made("trained"), "tokens": tokens}
-
-    def in_words(self) -> str:
-        """Name the reranker's encoder, and the system that it reorders."""
-        return f"reranker from {self.origin}, reorders the best {self.depth} of {self.reranks}"

@@ -100,8 +100,3 @@ class Retriever(Searched, Trained):
         """Return the folders of its model and its vectors."""
         vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
         return {"model": made("trained"), "vectors": vectors}
-
-    def in_words(self) -> str:
-        """Name its encoder."""
-        best = f", orders the best {self.candidates_depth} of {self.candidates}"
-        return f"retriever from {self.origin}{best if self.candidates else ''}"

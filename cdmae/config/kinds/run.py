@@ -49,7 +49,3 @@ class TrecRun(System):
         """Refuse runs that lack a split; why: the end of the message."""
         if split not in self.runs.get(collection, {}):
             raise refusal(("runs",), f" lacks {split} of {collection}, {why}")
-
-    def in_words(self) -> str:
-        """Describe the origin of the runs."""
-        return "third-party runs, read from files"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from cdmae.config import pretrained
 from cdmae.config.encoders import Decoded, Layered
 from cdmae.fields import HomePath, settings, unfit
 
@@ -36,38 +35,9 @@ class SimLm(Layered, Decoded):
             raise unfit(self, "decoder_layers", words)
 
     def check(self, config: Config) -> None:
-        """Refuse settings that the initial model does not allow, and an unsuitable generator."""
+        """Refuse a decoder that masks less than the encoder, and a generator for random weights."""
         self.check_nested()
-        if self.generator:
-            self._check_generator(config.starts[self.start].checkpoint)
+        if self.generator and not config.starts[self.start].checkpoint:
+            words = f", but starts.{self.start} has word-pieces of its own"
+            raise unfit(self, "generator", f"{words}; expected with a start that has a checkpoint")
         super().check(config)
-
-    def _check_generator(self, checkpoint: str) -> None:
-        """Refuse a generator with another number of word-pieces, and any for random weights.
-
-        The job compares the two vocabularies word-piece by word-piece.
-        """
-        pretrained.check(self.generator, ("generator",))
-        pieces = pretrained.number(self.generator, "vocab_size")
-        of_start = pretrained.number(checkpoint, "vocab_size") if checkpoint else None
-        self.check_vocabulary(pieces, of_start, checkpoint, f"starts.{self.start}")
-        owner = f"the positions of the generator {self.generator}"
-        self.check_length(pretrained.positions(self.generator), owner)
-
-    def check_vocabulary(
-        self, pieces: int | None, of_start: int | None, checkpoint: str, owner: str
-    ) -> None:
-        """Refuse a generator for random weights, or with another number of word-pieces.
-
-        pieces, of_start: the numbers of word-pieces of the generator and of the start; None if only
-        the job knows them, which checks again. checkpoint: the start's checkpoint, or an empty text
-        for random weights. owner: the start's name for messages.
-        """
-        if not checkpoint:
-            remedy = "a generator for a start with a checkpoint"
-            words = f", but {owner} has word-pieces of its own; expected {remedy}"
-            raise unfit(self, "generator", words)
-        if None not in (pieces, of_start) and pieces != of_start:
-            allowed = f"a generator with the {of_start:,} of {owner}"
-            words = f", which has {pieces:,} word-pieces; expected {allowed}"
-            raise unfit(self, "generator", words)

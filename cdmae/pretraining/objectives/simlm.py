@@ -193,18 +193,16 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     settings.check_length(
         architectures.positions(model.config), f"the positions of the generator {name}"
     )
-    checkpoint = getattr(start, "name_or_path", "")
-    settings.check_vocabulary(
-        model.config.vocab_size, start.config.vocab_size, checkpoint, "the start"
+    expected, found = (
+        tokenise.load_tokenizer(os.path.expanduser(each)).get_vocab()
+        for each in (start.name_or_path, name)
     )
-    expected = tokenise.load_tokenizer(os.path.expanduser(checkpoint)).get_vocab()
-    found = tokenise.load_tokenizer(os.path.expanduser(name)).get_vocab()
     different = [piece for piece, number in expected.items() if found.get(piece) != number]
-    if different:
-        first = min(different, key=expected.__getitem__)
+    if different or model.config.vocab_size != start.config.vocab_size:
+        example = f", such as {min(different, key=expected.__getitem__)!r}" if different else ""
         raise InputError(
-            f"the generator {name} lacks the word-piece {first!r} with the id "
-            f"{expected[first]} that it has in the initial checkpoint, {checkpoint}; allowed: a "
-            "generator with the vocabulary of the initial checkpoint"
+            f"the generator {name} has {model.config.vocab_size:,} word-pieces and lacks "
+            f"{len(different):,} of those of the initial checkpoint {start.name_or_path}{example}; "
+            "allowed: a generator with the same vocabulary"
         )
     return model

@@ -1,14 +1,13 @@
 """Measurements at a few steps of pre-training, without gradients or random numbers.
 
-A probe is a module with ``look(network, reader, rows, device)``. It prepares its input and returns
-a measuring function without arguments, or None if there is nothing to measure. Training is
-bit-identical with and without probes. The results of a probe are a table in the training's state,
-and finally a file next to the encoder.
+A probe is a module with two functions: ``prepare(network, reader, rows, device)`` returns its
+input, or None if there is nothing to measure, and ``measure(network, prepared)`` returns numbers by
+name. Training is bit-identical with and without probes. The results of a probe are a table in the
+training's state, and finally a file next to the encoder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,34 +23,37 @@ if TYPE_CHECKING:
 # share of the initial MRR between halves: encoders that ended below it did not train in fine-tuning
 FORGOTTEN = 0.8
 LOOKS = 5  # the first, the last and some in between: 1 % of the time of a small training
-PROBES = {"bottleneck.tsv": bottleneck.look, "retrieval.tsv": halves.look}
+PROBES = {"bottleneck.tsv": bottleneck, "retrieval.tsv": halves}
 
 
-def looks(
-    network: nn.Module, reader: Reader, last: int, saved: State, *, rows: int
-) -> Callable[[int], None]:
-    """Return a function to be called after every update; it runs the probes at some steps.
+class Probes:
+    """The probes of a training, with their inputs."""
 
-    last: the last step that is computed. rows: the rows of a micro-batch. Only the process that
-    writes the state runs probes.
-    """
-    if not saved.writes:
-        return lambda step: None
-    steps = set(np.linspace(0, last, LOOKS).astype(int).tolist())
-    measures = {
-        file: look(network, reader, rows, saved.group.device) for file, look in PROBES.items()
-    }
+    def __init__(
+        self, network: nn.Module, reader: Reader, last: int, saved: State, *, rows: int
+    ) -> None:
+        """Choose steps up to the `last` one; rows: of a micro-batch.
 
-    def look(step: int) -> None:
-        if step not in steps:
+        Only the process that writes the state runs probes.
+        """
+        self.network = network
+        self.saved = saved
+        self.steps = {*np.linspace(0, last, LOOKS).astype(int).tolist()} if saved.writes else set()
+        self.prepared = {
+            file: probe.prepare(network, reader, rows, saved.group.device)
+            for file, probe in PROBES.items()
+            if saved.writes
+        }
+
+    def look(self, step: int) -> None:
+        """Measure after `step` updates, if it is one of the chosen steps."""
+        if step not in self.steps:
             return
-        for file, measure in measures.items():
-            if measure:
-                numbers = {"step": step, **measure()}
-                saved.begin(file, list(numbers))
-                saved.add(file, **numbers)
-
-    return look
+        for file, prepared in self.prepared.items():
+            if prepared is not None:
+                numbers = {"step": step, **PROBES[file].measure(self.network, prepared)}
+                self.saved.begin(file, list(numbers))
+                self.saved.add(file, **numbers)
 
 
 def doubts(saved: State) -> list[str]:

@@ -10,8 +10,7 @@ decoders, it measures the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import nn
@@ -26,37 +25,40 @@ if TYPE_CHECKING:
 VECTORS = ("true", "shuffled", "zero")
 
 
-def look(
-    network: nn.Module, reader: Reader, rows: int, device: torch.device
-) -> Callable[[], dict[str, float]] | None:
-    """Return a function that measures losses on some of the first step's passages.
+class Sample(NamedTuple):
+    """Passages of the first step; spans: texts per passage."""
 
-    It uses as many as fit into `rows`, those of medium length. It returns None for an objective
-    that is not `probed`, and for a single passage, which has no neighbour.
+    batch: Batch
+    spans: int = 1
+
+
+def prepare(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Sample | None:
+    """Take as many passages of the first step as fit into `rows`, those of medium length.
+
+    Returns None for an objective that is not `probed`, and for a single passage, which has no
+    neighbour.
     """
     if not network.probed:
         return None
     (first,) = reader.read(0, 1)
     batches = list(first.batches(rows, device))  # from short to long passages
     batch = batches[len(batches) // 2]
-    if batch.range.stop - batch.range.start <= first.spans:
-        return None
-    return lambda: losses(network, batch, first.spans)
+    alone = batch.range.stop - batch.range.start <= first.spans
+    return None if alone else Sample(batch, first.spans)
 
 
-def losses(network: nn.Module, batch: Batch, spans: int = 1) -> dict[str, float]:
+@torch.no_grad()
+def measure(network: nn.Module, sample: Sample) -> dict[str, float]:
     """Return the decoder's mean losses in nats with the true h_b [B, D], a neighbour's, and 0.
 
-    spans: texts of the batch per passage; the neighbour is a text of another passage.
+    The neighbour is a text of another passage.
     """
-    encoder = batch["encoder"]
-    view = batch["decoder"]
-    with torch.no_grad():
-        h_b = network.bottleneck(network.encode(encoder)[0])
-        measured = {}
-        vectors = (h_b, h_b.roll(spans, 0), torch.zeros_like(h_b))
-        for name, vector in zip(VECTORS, vectors, strict=True):
-            states = network.decode(vector, view)
-            total = predict(architectures.head(network.model), states, view.labels, view.weights)[0]
-            measured[name] = float(total / view.weights.sum())
-        return measured
+    view = sample.batch["decoder"]
+    h_b = network.bottleneck(network.encode(sample.batch["encoder"])[0])
+    measured = {}
+    vectors = (h_b, h_b.roll(sample.spans, 0), torch.zeros_like(h_b))
+    for name, vector in zip(VECTORS, vectors, strict=True):
+        states = network.decode(vector, view)
+        total = predict(architectures.head(network.model), states, view.labels, view.weights)[0]
+        measured[name] = float(total / view.weights.sum())
+    return measured

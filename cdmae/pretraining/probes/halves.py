@@ -11,7 +11,6 @@ limits the cost on large collections.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,20 +30,20 @@ DEPTH = 10  # of MRR@10
 BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
 
 
-def look(
-    network: nn.Module, reader: Reader, rows: int, device: torch.device
-) -> Callable[[], dict[str, float]] | None:
-    """Return a function that measures MRR@10; None if fewer than two passages are long enough."""
-    del rows  # a limit for training steps, which need far more memory per word-piece
+def prepare(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Ragged | None:
+    """Return framed halves; None if fewer than two passages are long enough.
+
+    `rows` limits training steps, which need far more memory per word-piece.
+    """
+    del network, rows, device
     read = halves(reader)
-    if len(read) < 4:
-        return None
+    return read if len(read) >= 4 else None
 
-    def measure() -> dict[str, float]:
-        vectors = encode(network.model.base_model, read, device, network.settings.pooling)
-        return {"rr": reciprocal_rank(vectors[::2], vectors[1::2]), "passages": len(vectors) // 2}
 
-    return measure
+def measure(network: nn.Module, read: Ragged) -> dict[str, float]:
+    """Return MRR@10 of the halves, and the number of passages."""
+    vectors = encode(network.model.base_model, read, network.settings.pooling)
+    return {"rr": reciprocal_rank(vectors[::2], vectors[1::2]), "passages": len(vectors) // 2}
 
 
 def halves(reader: Reader) -> Ragged:
@@ -65,8 +64,9 @@ def halves(reader: Reader) -> Ragged:
 
 
 @torch.no_grad()
-def encode(model: nn.Module, read: Ragged, device: torch.device, pooling: str = "cls") -> Tensor:
+def encode(model: nn.Module, read: Ragged, pooling: str = "cls") -> Tensor:
     """Return the vectors of sequences, float32 [2 n, D]."""
+    device = model.device
     vectors = torch.empty(len(read), model.config.hidden_size, device=device)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         part = transformer.vectors(model, packed.pack(read.take(rows), device), pooling)

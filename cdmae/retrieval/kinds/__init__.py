@@ -6,8 +6,7 @@ A kind is a module with
 - ``TYPE``, the class of its vectors: of n texts, they have a `shape` (n, D) and can be sliced;
 - ``gathered(model, read, chunks)``, the vectors of the sequences `read` from those of its chunks,
   each as the rows in `read` and an array of the head's vectors;
-- ``joined(parts)``, the vectors of several lists of texts as one; ``kept(vectors)``, the vectors of
-  passages as they are stored;
+- ``joined(parts)``, the vectors of several lists of texts as one;
 - ``write(folder, name, vectors)``, which ends with the file ``name`` + ``SUFFIX``; ``read(path)``
   and ``shape(path)`` of that file; ``MARK``, a pattern of files that tells the kind of a folder;
 - ``search(queries, shards, depth, how)``: the exact search, ties by row.

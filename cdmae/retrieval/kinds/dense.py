@@ -64,11 +64,6 @@ def joined(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def kept(vectors: np.ndarray) -> np.ndarray:
-    """Return the vectors of passages as they are stored: the same."""
-    return vectors
-
-
 # --- on disk --------------------------------------------------------------------------------------
 
 

@@ -95,11 +95,6 @@ def joined(parts: Sequence[DualVectors]) -> DualVectors:
     )
 
 
-def kept(vectors: DualVectors) -> DualVectors:
-    """Return the vectors of passages as they are stored: the same."""
-    return vectors
-
-
 # --- on disk --------------------------------------------------------------------------------------
 
 

@@ -46,7 +46,7 @@ PAIRS = 1 << 14  # pairs per call of the compiled function
 class MultiVectors:
     """The vectors of texts: text i has ``values[starts[i]:starts[i + 1]]``.
 
-    values: [t, D], float32 for queries, float16 for passages; starts: int64 [n + 1]; pieces: the
+    values: [t, D], float32, or float16 of stored passages; starts: int64 [n + 1]; pieces: the
     word-piece of each vector, int32 [t], or a negative number for a row of a [CLS] vector
     (`cdmae.models.heads.multi`). paired: whether a vector of these queries is compared only with
     vectors of the same word-piece.
@@ -77,6 +77,8 @@ class MultiVectors:
 
     def rounded(self) -> MultiVectors:
         """Round to float16, as passages are stored; raise `InputError` above its largest number."""
+        if self.values.dtype == np.float16:
+            return self
         with np.errstate(over="ignore"):
             values = self.values.astype(np.float16)
         if not np.isfinite(values).all():
@@ -113,16 +115,12 @@ def joined(parts: Sequence[MultiVectors]) -> MultiVectors:
     )
 
 
-def kept(vectors: MultiVectors) -> MultiVectors:
-    """Return the vectors of passages as they are stored: rounded to float16."""
-    return vectors.rounded()
-
-
 # --- on disk --------------------------------------------------------------------------------------
 
 
 def write(folder: Path, name: str, vectors: MultiVectors) -> None:
     """Write a shard's two files; the vectors come last, because their file marks completion."""
+    vectors = vectors.rounded()
     passages = np.repeat(np.arange(len(vectors)), np.diff(vectors.starts))
     tokens = np.stack([passages, vectors.pieces], axis=1).astype(np.int32)
     for file, values in ((f"{TOKENS}{name}", tokens), (name, vectors.values)):
@@ -173,6 +171,7 @@ def search(
             )
         best = ranking.Best(len(queries), depth)
         for first, block in blocks(shards, PASSAGES):
+            block = block.rounded()
             rows = np.arange(len(block))
             for begin in range(0, len(queries), QUERIES):
                 some = queries[begin : begin + QUERIES]
@@ -203,7 +202,8 @@ def _search_among(
         for shard, begin, (low, high) in zip(shards, edges, pairwise(cuts), strict=False):
             if low < high:
                 own = passage_of[low:high] - begin
-                scores[low:high] = _pairs(queries, shard[:], query_of[low:high], own, pool)
+                vectors = shard[:].rounded()
+                scores[low:high] = _pairs(queries, vectors, query_of[low:high], own, pool)
             progress.advance(len(shard))
     return ranking.ranked(query_of, passage_of, scores, len(candidates), depth)
 

@@ -51,11 +51,6 @@ def joined(parts: Sequence[sparse.csr_array]) -> sparse.csr_array:
     return sparse.vstack(parts, format="csr")
 
 
-def kept(vectors: sparse.csr_array) -> sparse.csr_array:
-    """Return the vectors of passages as they are stored: the same."""
-    return vectors
-
-
 # --- on disk --------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,126 @@
+"""List what went wrong in a run: the first lines of the page."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cdmae import formats
+from cdmae.config.kinds import TEACHERS
+from cdmae.evaluation.significance import Difference
+from cdmae.report import columns
+from cdmae.report.columns import Column
+from cdmae.report.comparisons import Pair, named, retrievers
+from cdmae.report.facts import Facts
+from cdmae.report.negatives import audit
+
+CAUSES = (
+    "Usual causes: a learning rate or a number of steps that suits random weights, not a finished "
+    "model; a pooling, similarity, temperature or prompt other than in the checkpoint’s own "
+    "training; a pre-training that replaces the contrastive one; too few labels; judged passages "
+    "that are not the only right ones, so that hard negatives are often right answers."
+)
+INITIAL = "the knowledge of the initial weights"  # in a note of `cdmae.training.loop`
+
+
+class Alarm(NamedTuple):
+    """A system or an encoder, what is wrong with it, and perhaps the usual causes."""
+
+    name: str
+    words: str
+    causes: str = ""
+
+
+def alarms(facts: Facts) -> list[Alarm]:
+    """List the alarms of the run."""
+    found = [*noted(facts), *misled(facts)]
+    column = columns.reported(facts)
+    if column:
+        found += [*worse_than_input(facts, column), *worse_than_checkpoint(facts, column)]
+    return found
+
+
+def noted(facts: Facts) -> list[Alarm]:
+    """List the notes of the trainings, such as a collapse; random weights have no knowledge."""
+    found = []
+    for name, training in {**facts.encoders, **facts.trained}.items():
+        encoder = name if name in facts.encoders else facts.encoder_of(name)
+        for note in training.about.get("notes", []):
+            if INITIAL not in note or _checkpoint(facts, encoder):
+                found.append(Alarm(name, f"{note}.{_taught(facts, name)}"))
+    return found
+
+
+def worse_than_input(facts: Facts, column: Column) -> list[Alarm]:
+    """List the rerankers that rank significantly worse than the run that they reorder."""
+    found = []
+    for name in facts.systems:
+        run = facts.system(name).get("reranks", "")
+        gap = _difference(facts, column, name, run)
+        if gap and gap.verdict == "worse":
+            points = formats.points(abs(gap.difference))
+            words = (
+                f"ranks {points} points below {run}, the run that it reorders "
+                f"({formats.probability(gap.p)}): use {run} without it.{_taught(facts, name)}"
+            )
+            found.append(Alarm(name, words))
+    return found
+
+
+def misled(facts: Facts) -> list[Alarm]:
+    """List the teachers that prefer random negatives to the judged passage as often as mined ones.
+
+    A random passage is hardly ever a right answer, and a mined one often resembles one. Scores that
+    do not show it carry little about relevance.
+    """
+    found = []
+    for student, shares in audit(facts).items():
+        if shares.random >= shares.mined:
+            words = (
+                f"scores {formats.percent(shares.random, decimals=1)} of the random negatives of "
+                f"{student} above the judged passage, and "
+                f"{formats.percent(shares.mined, decimals=1)} of the mined ones: random passages "
+                "are hardly ever right answers, so its scores say little about relevance."
+            )
+            found.append(Alarm(facts.system(student).get("teacher", ""), words))
+    return found
+
+
+def worse_than_checkpoint(facts: Facts, column: Column) -> list[Alarm]:
+    """List the retrievers that are significantly worse than their initial checkpoint.
+
+    The checkpoint must be measured as a system of kind external.
+    """
+    models = {facts.system(name).get("model"): name for name in facts.systems}
+    found = []
+    for name in retrievers(facts):
+        start = _checkpoint(facts, facts.encoder_of(name))
+        checkpoint = models.get(start, "") if start else ""
+        gap = _difference(facts, column, name, checkpoint)
+        if gap and gap.verdict == "worse":
+            words = (
+                f"is worse than its initial checkpoint ({formats.probability(gap.p)}): "
+                f"{checkpoint}, as it was published, reaches {formats.points(gap.b)}; after "
+                f"the training here it reaches {formats.points(gap.a)}."
+            )
+            found.append(Alarm(name, words, CAUSES))
+    return found
+
+
+def _difference(facts: Facts, column: Column, a: str, b: str) -> Difference | None:
+    """Compare two systems as the page does if it names the pair, or alone; None without both."""
+    if not b or a == b:
+        return None
+    return named(facts, column).get(Pair(a, b)) or columns.difference(facts, column, a, b)
+
+
+def _checkpoint(facts: Facts, encoder: str) -> str:
+    """Return the checkpoint from which an encoder starts; "" for random weights."""
+    start = facts.entries("encoders").get(encoder, {}).get("start", "")
+    return facts.entries("starts").get(start, {}).get("checkpoint") or ""
+
+
+def _taught(facts: Facts, name: str) -> str:
+    """Return a sentence about the students of a system; "" without any."""
+    entries = facts.entries("systems").items()
+    students = [other for other, entry in entries if name in [entry.get(key) for key in TEACHERS]]
+    return f" It taught {formats.listed(students)}." if students else ""
