@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -113,7 +114,7 @@ class Source:
 
 
 class Derived(Source):
-    """A source that makes its collection from another one, whose settings are in `of`."""
+    """A source that makes its collection from others, whose settings are in `of`."""
 
     of: dict[str, Any]
 
@@ -125,9 +126,14 @@ class Derived(Source):
         object.__setattr__(self, "of", typed(self.of, "of"))  # settings are frozen
 
     @property
+    def bases(self) -> list[Source]:
+        """Return the settings of the other collections."""
+        return [nested(self.of, "of")]
+
+    @property
     def base(self) -> Source:
         """Return the settings of the other collection."""
-        return nested(self.of, "of")
+        return self.bases[0]
 
     @property
     def queries_are_cut(self) -> bool:  # type: ignore[override]
@@ -139,20 +145,20 @@ class Derived(Source):
         return self.base.judged()
 
     def depends(self) -> list[Path]:
-        """List the files of the other collection."""
-        return self.base.depends()
+        """List the files of the other collections, without duplicates."""
+        return list(dict.fromkeys(file for base in self.bases for file in base.depends()))
 
     def folders(self) -> list[Path]:
-        """Return the folders of the other collection."""
-        return self.base.folders()
+        """Return the folders of the other collections."""
+        return [folder for base in self.bases for folder in base.folders()]
 
     def version(self) -> dict[str, str]:
-        """Return the version of the other collection."""
-        return self.base.version()
+        """Return the versions of the other collections."""
+        return dict(ChainMap(*(base.version() for base in self.bases)))
 
     def threads(self) -> int:
-        """Return the number of threads that reading the other collection can use."""
-        return self.base.threads()
+        """Return the number of threads that reading the other collections can use."""
+        return max(base.threads() for base in self.bases)
 
 
 def check_rows(rows: int, what: str) -> None:

@@ -214,8 +214,9 @@ def _unknown_directive() -> type:
 
 def _unknown_role(name: str, raw: str, text: str, *others: Any, **more: Any) -> tuple[list, list]:
     """Return the title of a reference, or its name without the path that ``~`` hides."""
-    from docutils import nodes
+    from docutils import nodes, utils
 
+    text = utils.unescape(text)
     titled = _TITLED.fullmatch(text)
     shown = titled[1] if titled else text.lstrip("!")
     if shown.startswith("~"):
@@ -261,7 +262,7 @@ def _words(node: nodes.Node) -> str:
 
     def parts(inner: nodes.Node) -> Iterator[str]:
         if isinstance(inner, nodes.Text):
-            yield str(inner)
+            yield inner.astext()  # without the marks of escapes
         elif isinstance(inner, nodes.problematic):  # markup that has no end
             yield re.sub(r"`+_{0,2}|\*+|^\||\|_?$", "", inner.astext())
         elif not isinstance(inner, (*without, nodes.substitution_reference)):

@@ -21,7 +21,7 @@ class Folder(Source):
 
     def __post_init__(self) -> None:
         """Raise an error if `holdout` leaves no training queries, or if its seed has no effect."""
-        check_shares(self.holdout, self.holdout_seed)
+        check_shares(self.holdout)
 
     def parts(self) -> judged.Parts:
         """Find the collection's files; raises `InputError` for missing files."""

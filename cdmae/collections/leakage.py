@@ -74,15 +74,13 @@ Holdout = Annotated[
 HoldoutSeed = Annotated[Natural, Field(description="Seed of the draw of `holdout`.")]
 
 
-def check_shares(shares: dict[str, float], seed: int) -> None:
-    """Raise `InputError` if the shares leave no training queries, or if the seed has no effect."""
+def check_shares(shares: dict[str, float]) -> None:
+    """Raise `InputError` if the shares leave no training queries."""
     whole = sum(shares.values())
     if whole >= 1:
         raise InputError(
             f"holdout takes {whole:g} of {DIVIDED}; allowed: shares with a sum below 1"
         )
-    if seed and not shares:
-        raise InputError("holdout_seed has no effect without holdout; remove it")
 
 
 def judged_after(judged: dict[str, bool], shares: dict[str, float], name: str) -> dict[str, bool]:
@@ -200,16 +198,11 @@ def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: i
         if fitting:
             room[fitting[0]] -= sizes[group]
     for split, number in wanted.items():
-        if number == 0:
-            raise InputError(
-                f"holdout gives {split} {shares[split]} of {DIVIDED}, which rounds to none of "
-                f"{count(len(ids))} queries; allowed: larger shares"
-            )
         held = number - room[split]
-        if held < _LEAST * number:
+        if not number or held < _LEAST * number:
             raise InputError(
                 f"holdout gives {split} {shares[split]} of {DIVIDED}, {count(number)} of "
-                f"{count(len(ids))} queries, but only {count(held)} can be held out: queries that "
+                f"{count(len(ids))} queries, of which {count(held)} can be held out: queries that "
                 "share a relevant passage or a text stay together, and the largest group has "
                 f"{count(max(sizes.values()))}; allowed: other shares, or a split {split} in the "
                 "data"

@@ -66,9 +66,7 @@ def published(model: str, head: str, latin: float) -> Encoder | None:
         model = str(folder.resolve())
         pretrained.check(model, ("--encoder",))
         return _described(model, Path(model), head)
-    # as in a config, a name in an existing folder is a path
-    is_below = folder.parent != Path() and folder.parent.is_dir()
-    if is_below or folder.exists() or not pretrained.HUB_NAME.fullmatch(model):
+    if not pretrained.HUB_NAME.fullmatch(model):
         raise InputError(
             f"--encoder is {show(model)}, but {show(str(folder.absolute()))} is no folder; "
             f"allowed: the folder of a model, or a name at the hub such as {LATIN}"

@@ -65,30 +65,31 @@ def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) 
         dev = next((f"mine, {split}" for split in values["judged"] if is_dev(split)), "dev")
         values |= {"method": method, "share": share}
         reasons.append(f"queries are made from the text ({method}): about {made:,}")
-        few = found.judged.get(DIVIDED, 0)
-        if few:
-            have = f"{plural(few, 'query')} with a relevant passage"
-            reasons.append(f"{have} in {DIVIDED}, too few to train on: not used")
+        if DIVIDED in found.judged:
+            reasons.append(f"fewer than {LEAST_QUERIES} queries in {DIVIDED}: not used")
     on_gpu = bool(machine.gpus)
-    queries = _power(trained / 8, 2, 64 if on_gpu else 32)
+    queries = min(64 if on_gpu else 32, max(2, 2 ** int(math.log2(max(1, trained / 8)))))
     depth = max(2, min(100, found.passages // 4))
-    group = min(8 if on_gpu else 4, depth)
     longest = min(encoder.positions if encoder else 256, 512 if on_gpu else 256)
+    passage_length = _length(found.pieces[0], longest)
     steps = max(1, trained) / queries  # tiny data may hold out every query
+    # a head over 30,000 word-pieces is most of the work
+    most = 20_000 if on_gpu else 500 if encoder else 2000
     values |= {
         "source": {"source": found.source, **settings},
         "dev": dev,
         "queries": queries,
         "depth": depth,
-        "group": group,
+        "group": min(8 if on_gpu else 4, depth),
         "query_length": min(_length(found.pieces[1] or 16, 64), longest),
-        "passage_length": _length(found.pieces[0], longest),
+        "passage_length": passage_length,
         "epochs": max(1, min(4 if encoder else 16, math.ceil((100 if encoder else 400) / steps))),
-        "pretraining_length": min(_length(found.pieces[0], longest), 144 if on_gpu else 64),
-        "steps": _steps(found, on_gpu, encoder is not None),
+        "pretraining_length": min(passage_length, 144 if on_gpu else 64),
+        # 20 epochs, within limits
+        "steps": max(200, min(most, round(20 * found.passages / 32))),
     }
-    if values["passage_length"] < found.pieces[0]:
-        words = f"passages are cut at {values['passage_length']} word-pieces: {longest} is the most"
+    if passage_length < found.pieces[0]:
+        words = f"passages are cut at {passage_length} word-pieces: {longest} is the most"
         reasons.append(f"{words} for {'this encoder' if on_gpu else 'this machine'}")
     return Recipe(values, reasons)
 
@@ -115,19 +116,6 @@ def _method(found: Survey) -> str:
     """Choose the first method that makes at least half as many queries as the best method."""
     best = max(found.made.values())
     return next(method for method in METHODS if found.made[method] >= best / 2)
-
-
-def _steps(found: Survey, on_gpu: bool, published: bool) -> int:
-    """Choose the number of pre-training steps: 20 epochs, within limits that suit the machine."""
-    most = 20_000 if on_gpu else 2000
-    if published and not on_gpu:
-        most = 500  # a head over 30,000 word-pieces is most of the work
-    return max(200, min(most, round(20 * found.passages / 32)))
-
-
-def _power(value: float, low: int, high: int) -> int:
-    """Round a value down to a power of two, within bounds."""
-    return min(high, max(low, 2 ** int(math.log2(max(1, value)))))
 
 
 def _length(pieces: int, most: int) -> int:
@@ -170,11 +158,7 @@ def _flow(value: Any) -> str:
     """Format a value as YAML on one line."""
     # as an item of a list, a text with a comma or bracket gets quotation marks
     line = yaml.safe_dump(
-        [value],
-        default_flow_style=True,
-        sort_keys=False,
-        allow_unicode=True,
-        width=10**6,
+        [value], default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
     )
     return line.strip()[1:-1]
 

@@ -3,7 +3,6 @@
 import gzip
 import importlib
 import json
-import os
 import random
 import subprocess
 import sys
@@ -257,19 +256,6 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
 )  # fmt: skip
 def test_beir_errors_name_file_line_and_content(tmp_path, name, content, message):
     assert message in refused(beir, beir_folder(tmp_path, **{name: content}))
-
-
-def test_a_path_cannot_add_a_line_to_a_message(tmp_path):
-    said = refused(beir, f"{tmp_path}/x\ncdmae: all is well")
-    assert said.startswith(f'path is "{tmp_path}/x\\ncdmae: all is well", and ')
-    assert "\n" not in said
-
-
-def test_a_pipe_in_a_collection_is_refused(tmp_path):
-    path = beir_folder(tmp_path)
-    (tmp_path / "corpus.jsonl").unlink()
-    os.mkfifo(tmp_path / "corpus.jsonl")
-    assert "corpus.jsonl is a pipe" in refused(beir, path)
 
 
 def test_a_truncated_archive_is_refused(tmp_path):

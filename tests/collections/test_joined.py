@@ -43,15 +43,6 @@ def test_passages_follow_each_other_and_ids_begin_with_the_collection(parts, tmp
     assert settings.folders() == [tmp_path / "notes"]
 
 
-def test_the_estimate_weights_words_by_passages(parts):
-    one, words_of_one, _ = joined.Settings(of=parts).bases["one"].expected()
-    two, words_of_two, _ = joined.Settings(of=parts).bases["two"].expected()
-    parts.pop("notes")
-    passages, words, queries = joined.Settings(of=parts).expected()
-    assert (passages, queries) == (one + two, {})
-    assert words == pytest.approx((one * words_of_one + two * words_of_two) / (one + two))
-
-
 def judge(parts, name, split, *judgments):
     """Add queries with judgments to a collection in BEIR's layout: (query, passage)."""
     folder = Path(parts[name]["path"])

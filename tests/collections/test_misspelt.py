@@ -6,7 +6,7 @@ import pytest
 
 from cdmae.collections import Counts
 from cdmae.collections.sources import misspelt
-from cdmae.collections.sources.misspelt import KEYBOARD, KINDS
+from cdmae.collections.sources.misspelt import KINDS
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
@@ -75,19 +75,6 @@ def expected(word, kind):
 def test_a_kind_reaches_all_and_only_its_misspellings(kind):
     draw = random.Random(3)
     assert {misspelt.changed("heap", kind, draw) for _ in range(5000)} == expected("heap", kind)
-
-
-def test_neighbours_on_the_keyboard_are_mutual():
-    letters = "".join(KEYBOARD)
-    assert len(letters) == 26
-    for one in letters:
-        for other in misspelt.neighbours(one):
-            assert one in misspelt.neighbours(other)
-
-
-def test_a_word_of_equal_letters_changes_too():
-    draw = random.Random(0)
-    assert {misspelt.changed("aaa", "swap", draw) for _ in range(20)} == {"aa"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdmae.collections import pair_rows
 from cdmae.collections.sources.pairs import Settings
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
@@ -126,17 +125,6 @@ def test_ids_and_titles_of_the_table_are_kept(tmp_path):
     assert set(read_passages(tmp_path / "plain")["title"].to_pylist()) == {""}
 
 
-def test_ids_do_not_depend_on_the_order_of_rows(tmp_path):
-    ids = []
-    for rows in (SENTENCE_TRANSFORMERS, SENTENCE_TRANSFORMERS[::-1]):
-        path = jsonl(tmp_path / "pairs.jsonl", rows)
-        folder = tmp_path / f"out{len(ids)}"
-        write_collection(folder, Settings(path=str(path)).load())
-        passages = read_passages(folder).to_pylist()
-        ids.append({passage["text"]: passage["passage_id"] for passage in passages})
-    assert ids[0] == ids[1]
-
-
 def test_a_corpus_adds_passages_and_gives_ids_to_equal_texts(tmp_path):
     path = jsonl(tmp_path / "pairs.jsonl", SENTENCE_TRANSFORMERS)
     corpus = jsonl(
@@ -236,14 +224,6 @@ def test_a_label_with_negatives_has_scores_or_margins(tmp_path, label, expected)
     path = table(tmp_path / "pairs.csv", [row | {"label": label}])
     write_collection(tmp_path / "out", Settings(path=str(path)).load())
     assert given(tmp_path / "out", path)["tea"] == expected
-
-
-def test_a_tsv_of_trec_lines_is_no_table_of_pairs(tmp_path):
-    run = tmp_path / "run.tsv"
-    for line in ("q1 Q0 p1 1 2.5 theirs\n", "1\tQ0\t1\t1\t9.5\tbm25\n", ""):
-        run.write_text(line)
-        assert not pair_rows.is_table(run, "")
-    assert pair_rows.is_table(table(tmp_path / "pairs.tsv", SENTENCE_TRANSFORMERS), "")
 
 
 def test_a_column_without_a_name_is_no_label(tmp_path):

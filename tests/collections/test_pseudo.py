@@ -145,22 +145,6 @@ def test_code_links_and_long_sentences_are_no_queries(text, query):
     assert (found[0] if found else "") == query
 
 
-def test_settings_of_the_wrapped_collection_survive_json(tmp_path):
-    (tmp_path / "a.txt").write_text(FIRST)
-    values = {"source": "text", "path": str(tmp_path), "words": 100}
-    settings = pseudo.Settings(of=values)
-    assert settings.of == values
-    assert pseudo.Settings(of=json.loads(json.dumps(settings.of))) == settings, (
-        "as its job reads it"
-    )
-
-
-def test_a_folder_of_text_gives_pseudo_queries(tmp_path):
-    (tmp_path / "a.txt").write_text(FIRST)
-    settings = pseudo.Settings(of={"source": "text", "path": str(tmp_path)})
-    assert settings.load().queries["train"]["text"].tolist() == ["A heap is a binary tree."]
-
-
 # --- written queries, and several kinds -------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Documentation strings as a collection: settings, sizes, splits, and the same bytes on every run."""
+"""Documentation strings as a collection: harvest, prose, division, and the same bytes everywhere."""
 
 import os
 import subprocess
@@ -7,15 +7,19 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from made_up import make_package, text
+from made_up import changed, make_package, sentences, text
 
 from cdmae.collections import Counts
 from cdmae.collections.sources import pydocs
-from cdmae.collections.sources.pydocs import cleaning, division
+from cdmae.collections.sources.pydocs import division, harvest
+from cdmae.collections.sources.pydocs.prose import MIN_BODY, prose
 from cdmae.errors import InputError
 from cdmae.fields import parse
 
 REPOSITORY = Path(__file__).parents[2]
+
+
+# --- the collection -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -24,63 +28,43 @@ def smoke():
 
 
 def test_smoke_is_a_sensible_collection(smoke):
-    assert 800 <= len(smoke.passages) <= 1500
-    assert smoke.about["versions"] == {"python": pydocs.Settings(size="smoke").version()["python"]}
+    """Splits share no passage, near-duplicate or query; no passage holds its query or markup."""
+    ids, texts = (smoke.passages[name].to_pylist() for name in ("passage_id", "text"))
+    assert 600 <= len(ids) == len(set(ids)) == smoke.about["passages"] <= 1500
     assert set(smoke.passages["title"].to_pylist()) == {""}
-    lengths = [len(passage.split()) for passage in smoke.passages["text"].to_pylist()]
-    assert cleaning.MIN_BODY <= min(lengths) <= max(lengths) <= 120
-    assert smoke.about["passages"] == len(smoke.passages)
-    ids = smoke.passages["passage_id"].to_pylist()
-    assert len(set(ids)) == len(ids)
-    for split in ("train", "dev", "test"):
-        assert set(smoke.qrels[split]["query_id"]) == set(smoke.queries[split]["query_id"])
-        assert not set(smoke.queries[split]["query_id"]) & set(ids)
-        assert len(smoke.queries[split]) > 30
-
-
-def test_smoke_queries_of_different_splits_share_no_passage_and_no_twin(smoke):
+    lengths = [len(passage.split()) for passage in texts]
+    assert min(lengths) >= MIN_BODY and max(lengths) <= 120
+    of = dict(zip(ids, texts, strict=True))
     split_of = {}
     for split, judged in smoke.qrels.items():
-        for passage in judged["passage_id"]:
+        assert len(smoke.queries[split]) > 30
+        queries = dict(smoke.queries[split].to_numpy().tolist())
+        assert set(judged["query_id"]) == set(queries)
+        for query, passage in judged[["query_id", "passage_id"]].to_numpy().tolist():
             assert split_of.setdefault(passage, split) == split
-    ids, texts = smoke.passages["passage_id"].to_pylist(), smoke.passages["text"].to_pylist()
-    pairs = [(ids[i], ids[j]) for i, j in division.near_duplicates(texts)]
-    assert all(
-        split_of.get(one, split_of.get(other)) == split_of.get(other, split_of.get(one))
-        for one, other in pairs
-    )
+            assert queries[query].casefold() not in of[passage].casefold()
+    for i, j in division.near_duplicates(texts):
+        both = split_of.get(ids[i]), split_of.get(ids[j])
+        assert None in both or both[0] == both[1]
     seen = [set(map(division.key_of, frame["text"])) for frame in smoke.queries.values()]
     assert all(not one & other for one, other in combinations(seen, 2))
-
-
-def test_passages_hold_no_markup_and_not_their_query(smoke):
-    texts = dict(
-        zip(*(smoke.passages[name].to_pylist() for name in ("passage_id", "text")), strict=True)
-    )
-    for split, frame in smoke.queries.items():
-        queries = dict(zip(frame["query_id"], frame["text"], strict=True))
-        for query, passage in smoke.qrels[split][["query_id", "passage_id"]].itertuples(
-            index=False
-        ):
-            assert queries[query].casefold() not in texts[passage].casefold()
-    joined = "\n".join(texts.values())
-    for markup in ("`", ">>>", ":class:", ":param", "\n.. ", " .. ", "http://", "https://", "----"):
+    joined = "\n".join(texts)
+    for markup in ("`", ">>>", ":class:", ":param", "\n.. ", "http://", "https://", "----"):
         assert markup not in joined
 
 
-def test_the_same_bytes_in_another_process_and_in_two(tmp_path):
+def test_the_same_bytes_in_another_process_and_in_two(tmp_path, smoke):
     script = "import sys; from cdmae.collections.sources import pydocs; "
-    script += "from cdmae.collections.store import write_collection; "
-    script += "pydocs.SMOKE = ('asyncio', 'builtins'); processes = int(sys.argv[2]); "
-    script += "collection = pydocs.Settings(size='smoke').load(threads=processes); "
-    script += "write_collection(sys.argv[1], collection)"
-    for seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)}
-        subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path / seed), seed], check=True, env=environment
-        )
-    for path in (tmp_path / "1").iterdir():
-        assert path.read_bytes() == (tmp_path / "2" / path.name).read_bytes(), path.name
+    script += "collection = pydocs.Settings(size='smoke').load(threads=2); "
+    script += "print(*collection.rows(), *(list(map(list, frame.to_numpy())) for frame in "
+    script += "(*collection.queries.values(), *collection.qrels.values())))"
+    environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(REPOSITORY)}
+    said = subprocess.run(
+        [sys.executable, "-c", script], check=True, env=environment, capture_output=True, text=True
+    ).stdout
+    frames = (*smoke.queries.values(), *smoke.qrels.values())
+    here = " ".join(map(str, [*smoke.rows(), *(list(map(list, f.to_numpy())) for f in frames)]))
+    assert said == here + "\n"
 
 
 def synthetic(tmp_path, monkeypatch, number=40):
@@ -91,41 +75,29 @@ def synthetic(tmp_path, monkeypatch, number=40):
     make_package(tmp_path, monkeypatch, {"__init__.py": "", **modules}, name="networkx_made_up")
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("networkx_made_up",))
     monkeypatch.setitem(pydocs.HELD_OUT, "networkx", "networkx_made_up")
+    monkeypatch.setattr(pydocs.importlib.metadata, "version", lambda name: "1")
 
 
-def test_train_queries_are_a_nested_choice(tmp_path, monkeypatch):
+def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgments(
+    tmp_path, monkeypatch
+):
     synthetic(tmp_path, monkeypatch)
     judged = {"train": (None, 1), "dev": (None, 1), "test": (None, 1)}
-    assert pydocs.Settings(size="smoke").check() == Counts(splits=judged)
-    few = pydocs.Settings(size="smoke", train_queries=5)
-    assert few.check() == Counts(splits=judged | {"train": (5, 1)})
-    all_, ten, five = (pydocs.Settings(train_queries=number).load() for number in (0, 10, 5))
-    chosen = [set(collection.queries["train"]["query_id"]) for collection in (all_, ten, five)]
-    assert list(map(len, chosen[1:])) == [10, 5]
-    assert chosen[0] > chosen[1] > chosen[2]
-    assert set(five.qrels["train"]["query_id"]) == chosen[2]
-    assert five.passages.equals(all_.passages)
-    assert five.queries["test"].equals(all_.queries["test"])
+    assert pydocs.Settings().check() == Counts(splits=judged)
+    assert pydocs.Settings(train_queries=5).check() == Counts(splits=judged | {"train": (5, 1)})
+    every, ten, five = (pydocs.Settings(train_queries=number).load() for number in (0, 10, 5))
+    chosen = [set(each.queries["train"]["query_id"]) for each in (every, ten, five)]
+    assert list(map(len, chosen[1:])) == [10, 5] and chosen[0] > chosen[1] > chosen[2]
+    assert five.passages.equals(every.passages)
+    assert five.queries["test"].equals(every.queries["test"])
     assert five.about["queries"]["train"] == {"read": len(chosen[0]), "judged": 5, "judgments": 5}
-    with pytest.raises(InputError, match=r"train_queries is 1000; allowed: 0 \(all\) to"):
+    more = pydocs.Settings(train_queries=5, unlabelled=5)
+    assert more.judged()["unlabelled"] is False
+    further = more.load()
+    assert chosen[2] | set(further.queries["unlabelled"]["query_id"]) == chosen[1]
+    assert "unlabelled" not in further.qrels
+    with pytest.raises(InputError, match=r"train_queries is 1000; allowed: 0 to"):
         pydocs.Settings(train_queries=1000).load()
-
-
-def test_further_queries_lose_their_judgments(tmp_path, monkeypatch):
-    """They follow the training queries in the same order, so that more of these take theirs."""
-    synthetic(tmp_path, monkeypatch)
-    settings = pydocs.Settings(train_queries=5, unlabelled=6)
-    assert settings.judged()["unlabelled"] is False
-    collection = settings.load()
-    further = set(collection.queries["unlabelled"]["query_id"])
-    assert len(further) == 6 and "unlabelled" not in collection.qrels
-    plain, more = (pydocs.Settings(train_queries=number).load() for number in (5, 11))
-    assert collection.queries["train"].equals(plain.queries["train"])
-    assert further | set(plain.queries["train"]["query_id"]) == set(
-        more.queries["train"]["query_id"]
-    )
-    with pytest.raises(InputError, match=r"unlabelled is 1000; allowed: 0 to .*, the number of ot"):
-        pydocs.Settings(train_queries=5, unlabelled=1000).load()
     with pytest.raises(InputError, match="unlabelled is 6, but train_queries is 0, which keeps"):
         parse(pydocs.Settings, {"unlabelled": 6})
 
@@ -135,20 +107,241 @@ def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
     settings = pydocs.Settings(part="networkx")
     assert settings.judged() == {"test": True}
     collection = settings.load()
-    assert list(collection.queries) == ["test"]
     assert len(collection.queries["test"]) == len(collection.passages) == 40
     assert 0 < len(pydocs.Settings(part="networkx", size="smoke").load().passages) < 20
-
-
-def test_a_limit_that_would_do_nothing_is_refused():
-    with pytest.raises(
-        InputError,
-        match="train_queries is 5, but the held-out part networkx has no training queries",
-    ):
-        parse(pydocs.Settings, {"part": "networkx", "train_queries": 5})
 
 
 def test_a_package_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("no_such_package",))
     with pytest.raises(InputError, match="the package no_such_package is not installed"):
         pydocs.Settings().check()
+
+
+# --- harvest --------------------------------------------------------------------------------------
+
+
+def test_the_harvest_visits_modules_and_classes_but_no_tests_and_nothing_generated(
+    tmp_path, monkeypatch
+):
+    sources = {
+        "__init__.py": '"""The tree."""\nif True:\n    def f():\n        """Doc of f."""\n',
+        "leaf.py": 'class Leaf:\n    """A leaf."""\n    def grow(self):\n        """Grow."""\n'
+        '    def __init__(self):\n        """Special."""\n',
+        "made.py": '# This file was automatically generated from x.\n"""Doc."""\n',
+        "bad.py": '"""Doc."""\n{{ x }\n',
+    }
+    skipped = ("tests/a.py", "_vendor/a.py", "test_a.py", "conftest.py", "a_pb2.py", "hook-a.py")
+    sources |= dict.fromkeys(skipped, '"""Skipped."""\n')
+    name = make_package(tmp_path, monkeypatch, sources)
+    found = [name for at in harvest.modules(name) for name, _ in harvest.documented_in(*at)]
+    assert found == ["tree", "tree.f", "tree.leaf.Leaf", "tree.leaf.Leaf.grow"]
+    assert "tree" not in sys.modules
+
+
+def test_the_harvest_reads_the_calls_that_document_compiled_objects(tmp_path):
+    source = '''
+add_newdoc("tree.core", "array", """Array.""")
+add_newdoc("tree.core", "array", ("flat", "Flat."))
+add_newdoc("tree.core", "array", [("size", "Size."), ("__len__", "Special.")])
+add_newdoc("erf", "Error " + "function.")
+add_newdoc_for_scalar_type("str_", '(value="", /, *args)', "Text.")
+add_docstr(tree.abs, r"Abs {x}.".format(x=1))
+add_docstr_all("copy", "Copy.")
+det = _add_docstr(_linalg.det, "Det.")
+other("tree", "x", "No documentation.")
+add_newdoc(*everything)
+'''
+    (tmp_path / "_docs.py").write_text(source)
+    assert dict(harvest.documented_in("tree._docs", tmp_path / "_docs.py")) == {
+        "tree.core.array": "Array.", "tree.core.array.flat": "Flat.", "tree.core.array.size": "Size.",
+        "tree.erf": "Error function.", "tree.str_": "Text.", "tree.abs": "Abs {x}.",
+        "torch.Tensor.copy": "Copy.", "tree._docs.det": "Det.",
+    }  # fmt: skip
+
+
+# --- prose ----------------------------------------------------------------------------------------
+
+NUMPY = """
+    lerp(x, y, *, clip=False) -> array
+
+    Interpolate between two :class:`~tree.Points`.  The `lerp` of [1]_ is *linear*, for ``x``.
+
+    .. versionadded:: 1.2
+
+    .. note:: Both points stay unchanged.
+
+    Parameters
+    ----------
+    x, y : array_like, optional
+        The first and the second point, which must have the same number of dimensions.
+    clip : bool
+
+    Notes
+    -----
+    For details see `the manual <https://example.org/a>`_. Written as follows::
+
+        z = x + y
+
+    See Also
+    --------
+    dropped : Dropped.
+
+    Examples
+    --------
+    >>> lerp(1, 2)
+    dropped
+"""
+GOOGLE = """Fetch rows from a table. Retrieves all rows that match.
+
+    Args:
+        table_handle (Table, *optional*, defaults to `None`): An open table.
+
+    ```python
+    fetch(dropped)
+    ```
+
+    <Tip>Use [`Table.read`] or [the guide](https://example.org).</Tip>
+
+    Example:
+        dropped
+"""
+SPHINX = """Send a message to someone.
+
+:param str sender: The person sending the message
+:type sender: str
+:param recipient: The recipient, who is named
+    over two lines with many words
+:return: the message id
+"""
+
+
+@pytest.mark.parametrize(
+    ("docstring", "name", "summary", "body"),
+    [
+        (NUMPY, "tree.lerp", "Interpolate between two Points",
+         "This function of is linear, for x. Both points stay unchanged. x, y: The first and the "
+         "second point, which must have the same number of dimensions. For details see the manual. "
+         "Written as follows:"),
+        (GOOGLE, "tree.fetch", "Fetch rows from a table",
+         "Retrieves all rows that match. table_handle: An open table. Use Table.read or the guide."),
+        (SPHINX, "tree.send", "Send a message to someone",
+         "sender: The person sending the message. recipient: The recipient, who is named over two "
+         "lines with many words. the message id."),
+    ],
+    ids=["numpy", "google", "sphinx"],
+)  # fmt: skip
+def test_the_prose_of_a_docstring_is_kept(docstring, name, summary, body):
+    assert prose(docstring, name, 100) == (summary, body)
+
+
+REST = "The rest of this text is long enough to be a passage, certainly."
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Only a summary that nothing follows.",
+        f"Two words. {REST}",
+        f"Parameters\n----------\nx : int\n    {REST}",
+        f"Fill in the {{name}} of it. {REST}",
+        f"DEPRECATED: use another one. {REST}",
+        "Compute the sum of both.\n\nx = [1, 2]; y = {3: 4}; z = x[0] + y[3] == 5; f(x)[0] = y",
+        "Sort an array.\n\nParameters\n----------\na : array\n    The array to sort.\nb : int\n    Axis.\n",
+    ],
+)
+def test_a_docstring_without_summary_or_body_is_refused(docstring):
+    assert prose(docstring, "tree.f", 100) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "expected"),
+    [
+        ("a.read_csv", "Use read_csv or a.read_csv(x), not `b`.", "Use this function or this function, not b."),
+        ("a.add", "To add, call `add` or add(x).", "To add, call this function or this function."),
+        ("a.DataFrame", "A :class:`~a.DataFrame` of DataFrames.", "This class of DataFrames."),
+        ("a.solve", "The solver solves.", "The solver solves."),
+    ],
+)  # fmt: skip
+def test_a_passage_names_neither_its_object_nor_its_query(name, said, expected):
+    docstring = f"Do the whole work. {said} Do the whole work. {REST}"
+    assert prose(docstring, name, 100) == ("Do the whole work", f"{expected} {REST}")
+
+
+@pytest.mark.parametrize(("most", "words"), [(30, 30), (29, 20), (14, 10)])
+def test_a_passage_ends_with_a_sentence_where_it_can(most, words):
+    said = " ".join(f"This is sentence {row} and it has exactly ten words." for row in range(3))
+    _, body = prose(f"Do the whole work. {said}", "a.f", most)
+    assert len(body.split()) == words
+
+
+# --- division -------------------------------------------------------------------------------------
+
+NEAR = " ".join(changed(sentences(1), 2, 1))  # of text(1)
+
+
+def divided(*entries):
+    """The passages, the queries as (id, text, passages), and the counts."""
+    passages, queries, counts = division.divide(entries, held_out=True)
+    rows = list(queries[["query_id", "text", "passage_id"]].itertuples(index=False, name=None))
+    return passages["passage_id"].tolist(), rows, counts
+
+
+def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
+    texts = []
+    for seed in range(30):
+        words = sentences(seed)
+        near, far = changed(words, seed % 12, seed), changed(words, 20, seed)
+        texts += [" ".join(words), " ".join(near).upper(), " ".join(far)]
+    split = [text.casefold().split() for text in texts]
+    sets = [set(zip(words, words[1:], words[2:], strict=False)) for words in split]
+    expected = [
+        (i, j)
+        for (i, a), (j, b) in combinations(enumerate(sets), 2)
+        if len(a & b) >= 0.7 * len(a | b)
+    ]
+    assert 10 < len(expected) < 30
+    assert division.near_duplicates(texts) == expected
+
+
+def test_equal_bodies_are_one_passage_and_equal_summaries_one_query():
+    passages, queries, _ = divided(
+        ("a.f", "Read a file", text(1)), ("a.g", "Load it all", text(1).upper())
+    )
+    assert passages == ["a.f"]
+    assert queries == [("query:a.f", "Read a file", ["a.f"]), ("query:a.g", "Load it all", ["a.f"])]
+    entries = [(f"a.f{number}", "Read a file.", text(number)) for number in range(3)]
+    assert divided(*entries)[1] == [("query:a.f0", "Read a file.", ["a.f0", "a.f1", "a.f2"])]
+    passages, queries, counts = divided(*entries, ("a.f3", "read a file", text(3)))
+    assert len(passages) == 4 and queries == []
+    assert counts["templated summaries dropped"] == 1
+
+
+@pytest.mark.parametrize(
+    ("summary", "kept"),
+    [("Read the whole file into main memory", ["a.f"]), ("Fetch one record", ["a.f", "a.g"])],
+)
+def test_a_near_duplicate_stays_if_its_summary_differs(summary, kept):
+    first = ("a.f", "Read the whole file into memory", text(1))
+    passages, _, counts = divided(first, ("a.g", summary, NEAR))
+    assert passages == kept
+    assert counts["components"] == 1
+
+
+def test_no_component_is_in_two_splits():
+    """Groups of three: two share a summary, two have bodies that are nearly the same."""
+    entries = []
+    for group in range(400):
+        words = sentences(group)
+        entries += [
+            (f"a.f{group}", f"Summary number {group} of this test", " ".join(words)),
+            (f"b.f{group}", f"summary number {group} of this test.", text(f"other {group}")),
+            (f"c.f{group}", f"Something else about {group}", " ".join(changed(words, 2, group))),
+        ]
+    _, queries, counts = division.divide(entries, held_out=False)
+    groups = queries.explode("passage_id")["passage_id"].str.partition(".f")[2]
+    splits = queries.explode("passage_id").groupby(groups)["split"].nunique()
+    assert len(splits) == counts["components"] == 400
+    assert (splits == 1).all()
+    shares = queries["split"].value_counts(normalize=True)
+    assert shares["train"] == pytest.approx(0.85, abs=0.06)
+    assert shares["dev"] == pytest.approx(0.075, abs=0.04)

@@ -80,7 +80,7 @@ A guide
 .. contents::
 .. toctree:: other
 
-See :func:`~tree.leaf.grow` and :doc:`the manual <manual>`, `here <https://example.org>`_ [1]_.
+See :func:`~tree.leaf.grow`\\s and :doc:`the manual <manual>`, `here <https://example.org>`_ [1]_.
 
 .. note:: Mind *this*, says |version|.
 
@@ -119,7 +119,7 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
             (CODE, '    # no heading\n    print("[x](y)")'),
         ]),
         (RST, ".rst", [
-            (HEADING, "A guide"), (TEXT, "See grow and the manual, here."),
+            (HEADING, "A guide"), (TEXT, "See grows and the manual, here."),
             (TEXT, "Mind this, says."), (TEXT, "grow(leaf)"), (TEXT, "Let it grow."),
             (HEADING, "Use"), (TEXT, "term: The meaning:"), (CODE, "    x = [1]"),
             (ROW, "a, b"), (ROW, "1, 2"),

@@ -167,27 +167,6 @@ def test_a_folder_of_text_gets_queries_from_the_text(new, tmp_path):
     assert config.encoders["base"].collection == config.starts["small"].collection == "mine"
 
 
-def test_judged_queries_without_training_queries_measure(new, tmp_path):
-    config, _ = new(beir(tmp_path / "mine", test=20))
-    assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ("test",)}
-    # where queries are asked and what is exported: passages of `made` lack their queries
-    assert configs.chosen_collection(config, None) == "mine"
-
-
-def test_ms_marco_s_layout(new, tmp_path):
-    folder = tmp_path / "marco"
-    folder.mkdir()
-    rng = random.Random(4)
-    lines = [f"{row}\t{passage(rng)}\n" for row in range(60)]
-    (folder / "collection.tsv").write_text("".join(lines))
-    (folder / "queries.train.tsv").write_text(
-        "".join(f"{i}\tquery {WORDS[i]}\n" for i in range(60))
-    )
-    (folder / "qrels.train.tsv").write_text("".join(f"{i} 0 {i} 1\n" for i in range(60)))
-    config, _ = new(folder)
-    assert config.collections["mine"].source == "msmarco"
-
-
 def test_a_published_encoder_is_trained_and_compared(new, tmp_path, tiny_bert):
     config, _ = new(pairs(tmp_path / "q.csv"), "--encoder", tiny_bert)
     assert (proposing.ROOT / config.starts["published"].checkpoint).samefile(tiny_bert)
@@ -255,22 +234,12 @@ def test_a_cross_encoder_is_refused(new, tmp_path, tiny_bert, at_hub):
         "/nowhere",
         "a/b/c",
         "a/b/",
-        "mine/c",
     ],
 )
 def test_an_encoder_in_a_folder_that_does_not_exist(new, tmp_path, monkeypatch, at_hub, model):
     monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "mine").mkdir()
     with pytest.raises(InputError, match="--encoder is .* is no folder; allowed: the folder of"):
         new(pairs(tmp_path / "q.csv"), "--encoder", model)
-
-
-def test_an_encoder_that_is_a_file(new, tmp_path, at_hub):
-    path = pairs(tmp_path / "q.csv")
-    with pytest.raises(
-        InputError, match=r"--encoder is q\.csv, but .*q\.csv is no folder; allowed"
-    ):
-        new(path, "--encoder", "q.csv")
 
 
 @pytest.fixture
@@ -342,13 +311,6 @@ def test_texts_that_are_mostly_not_latin_get_a_multilingual_encoder(
     assert config.systems["published"].model == encoders.OTHER
 
 
-def test_a_hub_that_does_not_answer_is_not_waited_for(monkeypatch):
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    assert not encoders._answers()
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert not encoders._answers()
-
-
 def test_an_existing_config_is_kept(new, tmp_path):
     (tmp_path / "my.yaml").write_text("seed: 1\n")
     with pytest.raises(InputError, match=r"my\.yaml exists; --force overwrites it, --to names"):
@@ -363,20 +325,6 @@ def test_data_are_never_overwritten(new, tmp_path):
             new(path, "--to", target, "--force")
     assert path.read_text().startswith("query,positive\n")
     assert not (tmp_path / "later").exists()
-
-
-def test_a_path_through_a_link_is_followed(new, tmp_path):
-    """`link/..` is the folder above the link's target."""
-    (tmp_path / "far/near").mkdir(parents=True)
-    texts(tmp_path / "far/docs")
-    (tmp_path / "link").symlink_to(tmp_path / "far/near")
-    config, _ = new(tmp_path / "link/../docs", "--encoder", "none")
-    assert str(tmp_path / "far/docs") in str(config.collections["mine"].values())
-
-
-def test_labels_that_are_too_few_are_named(new, tmp_path):
-    _, said = new(beir(tmp_path / "mine", train=15))
-    assert "15 queries with a relevant passage in train, too few to train on: not used" in said
 
 
 def test_a_single_text_is_too_little_in_a_sentence(new, tmp_path):
@@ -480,26 +428,6 @@ def test_a_data_set_of_the_hub_is_read_by_its_tables(new, tmp_path):
     assert "ignored  data/test-00000-of-00001.csv, data/train-" in said
 
 
-def test_tables_below_texts_are_ignored_by_name(new, tmp_path):
-    folder = texts(tmp_path / "notes")
-    (folder / "examples").mkdir()
-    pairs(folder / "examples/rows.csv")
-    (folder / "report.pdf").write_text("")
-    (folder / ".hidden").write_text("")
-    config, said = new(folder)
-    assert config.collections["mine"].source == "text"
-    assert "ignored  examples/rows.csv, report.pdf\n" in said
-    with pytest.raises(InputError, match="has tables in no folder; give the path"):
-        new(texts(tmp_path / "others"), "--source", "pairs", "--force")
-
-
-def test_a_table_may_be_a_link(new, tmp_path):
-    pairs(tmp_path / "blob")
-    (tmp_path / "train.csv").symlink_to("blob")  # as in the hub's cache
-    config, _ = new("train.csv")
-    assert config.collections["mine"].settings.path == str(tmp_path / "train.csv")
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -528,20 +456,6 @@ def test_a_mistake_in_the_data_has_its_line(new, tmp_path):
     path.write_text(path.read_text() + "alone\n")
     with pytest.raises(InputError, match=r"q\.csv, line 102: 1 columns, but the header has 2"):
         new(path)
-
-
-def test_the_config_is_valid_yaml_for_odd_names(new, tmp_path):
-    config, _ = new(pairs(tmp_path / "on: what's new #1.csv"))
-    assert yaml.safe_load((tmp_path / "my.yaml").read_text())["collection"] == "mine"
-
-
-@pytest.mark.parametrize("name", ["1e5", "010", "null", "2026-01-01", "été"])
-def test_a_name_that_yaml_reads_otherwise_is_text(new, tmp_path, name):
-    (tmp_path / name).mkdir()
-    pairs(tmp_path / name / "train.csv")
-    config, _ = new(name)
-    assert config.report.title.startswith(name)
-    assert config.results.startswith(f"results/{name}")
 
 
 def test_a_path_with_commas_and_brackets_is_text(new, tmp_path, tiny_bert):

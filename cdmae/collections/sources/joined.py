@@ -8,11 +8,10 @@ queries of several collections, whose negatives come from all of their passages.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
-from cdmae.collections import Counts, Source
+from cdmae.collections import Counts, Derived, Source
 from cdmae.collections.judged import batches
 from cdmae.errors import InputError
 from cdmae.fields import settings
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @settings
-class Settings(Source):
+class Settings(Derived):
     """Settings of a collection that joins the passages of others."""
 
     of: dict[str, Any]
@@ -51,13 +50,15 @@ class Settings(Source):
         object.__setattr__(self, "of", typed)  # settings are frozen
 
     @property
-    def bases(self) -> dict[str, Source]:
-        """Return the settings of the collections by name."""
-        return {name: collections.nested(own, f"of.{name}") for name, own in self.of.items()}
+    def bases(self) -> list[Source]:  # type: ignore[override]
+        """Return the settings of the collections, in the order of their names in `of`."""
+        return [collections.nested(own, f"of.{name}") for name, own in self.of.items()]
+
+    queries_are_cut = False
 
     def judged(self) -> dict[str, bool]:
         """Return the splits that are joined; raise `InputError` if one is nowhere judged."""
-        known = {name: base.judged() for name, base in self.bases.items()}
+        known = {name: base.judged() for name, base in zip(self.of, self.bases, strict=True)}
         for split in self.splits:
             found = {name: splits[split] for name, splits in known.items() if split in splits}
             unjudged = [name for name, has_judgments in found.items() if not has_judgments]
@@ -69,32 +70,12 @@ class Settings(Source):
                 )
         return dict.fromkeys(self.splits, True)
 
-    def depends(self) -> list[Path]:
-        """List the files of all collections, without duplicates."""
-        files = [file for base in self.bases.values() for file in base.depends()]
-        return list(dict.fromkeys(files))
-
-    def folders(self) -> list[Path]:
-        """Return the folders of all collections."""
-        return [folder for base in self.bases.values() for folder in base.folders()]
-
-    def version(self) -> dict[str, str]:
-        """Return the versions of all collections."""
-        versions: dict[str, str] = {}
-        for base in self.bases.values():
-            versions |= base.version()
-        return versions
-
-    def threads(self) -> int:
-        """Return the most threads that one of the collections can use."""
-        return max(base.threads() for base in self.bases.values())
-
     def expected(self) -> tuple[int, float, dict[str, int]] | None:
         """Add up passages, words and queries; None if a collection does not know them."""
         passages = 0
         words = 0.0
         queries = dict.fromkeys(self.splits, 0)
-        for base in self.bases.values():
+        for base in self.bases:
             counts = base.expected()
             if counts is None:
                 return None
@@ -106,7 +87,7 @@ class Settings(Source):
 
     def check(self) -> Counts:
         """Check every collection; add up the passages if all are known."""
-        passages = [base.check().passages for base in self.bases.values()]
+        passages = [base.check().passages for base in self.bases]
         known = [number for number in passages if number is not None]
         return Counts(sum(known) if len(known) == len(passages) else None)
 
@@ -118,7 +99,7 @@ class Settings(Source):
         from cdmae.collections.store import PASSAGES, Collection
 
         self.judged()  # checks `splits`
-        parts = {name: base.load(threads) for name, base in self.bases.items()}
+        parts = {name: base.load(threads) for name, base in zip(self.of, self.bases, strict=True)}
         queries = {}
         qrels = {}
         for split in self.splits:

@@ -108,7 +108,7 @@ class Settings(Derived):
 
     def __post_init__(self) -> None:
         """Raise an error if `holdout` leaves no queries, or if written queries have no source."""
-        check_shares(self.holdout, self.holdout_seed)
+        check_shares(self.holdout)
         if self.method == "written" and not (self.texts or self.keywords_of):
             raise InputError(
                 "method is written; it needs texts, a file of queries, or keywords_of, an estimate "
@@ -284,15 +284,16 @@ def _first_sentences(text: str) -> Iterator[str]:
 
 def is_query(text: str) -> bool:
     """Return whether a text has as many words as a query and does not look like code or a link."""
+    return LEAST_QUERY <= len(text.split()) <= MOST_QUERY and is_prose(text)
+
+
+def is_prose(text: str) -> bool:
+    """Return whether a text consists mostly of letters and has few signs of code or addresses."""
     solid = "".join(text.split())
     letters = sum(unicodedata.category(letter)[0] in "LMN" for letter in solid)
     signs = len(_SIGNS.findall(text))
-    return (
-        LEAST_QUERY <= len(text.split()) <= MOST_QUERY
-        and letters >= LEAST_LETTERS * len(solid)
-        and signs <= MOST_SIGNS * len(text)
-        and "://" not in text
-    )
+    is_wordy = letters >= LEAST_LETTERS * len(solid) and signs <= MOST_SIGNS * len(text)
+    return is_wordy and "://" not in text
 
 
 def _hash(name: str) -> int:

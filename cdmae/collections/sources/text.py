@@ -73,7 +73,7 @@ class Settings(Source):
 
     def __post_init__(self) -> None:
         """Raise an error if `holdout` leaves no training queries."""
-        check_shares(self.holdout, self.holdout_seed)
+        check_shares(self.holdout)
 
     @property
     def is_table(self) -> bool:

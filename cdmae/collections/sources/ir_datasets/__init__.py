@@ -77,7 +77,7 @@ class Settings(Source):
 
     def __post_init__(self) -> None:
         """Refuse an unknown dataset, a second set of titles, and invalid shares."""
-        check_shares(self.holdout, self.holdout_seed)
+        check_shares(self.holdout)
         if not catalogue.has(self.dataset, "docs"):
             known = catalogue.few(self.dataset, catalogue.collections())
             raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +11,6 @@ from cdmae.collections import tables
 from cdmae.collections.judged import Rows
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.errors import InputError
-from cdmae.files import complete, write_text
-from cdmae.log import say
 
 MSMARCO = "msmarco-passage"
 # Qu et al. 2021; no checksum is published
@@ -47,7 +43,7 @@ def paths(dataset: str) -> dict[str, Path]:
 
 
 def offer(folder: str, dataset: str) -> None:
-    """Link the published files in `folder` to the paths of ir_datasets; copy if links fail."""
+    """Link the published files in `folder` to the paths of ir_datasets."""
     names = {file.url: file.path for file in catalogue.files(dataset.split("/")[0]).values()}
     offered = Path(os.path.expanduser(folder)).resolve()
     for address, expected in paths(dataset).items():
@@ -56,12 +52,7 @@ def offer(folder: str, dataset: str) -> None:
             continue
         expected.parent.mkdir(parents=True, exist_ok=True)
         expected.unlink(missing_ok=True)  # a dangling link
-        try:
-            expected.symlink_to(path)
-        except OSError as error:
-            say(f"{path} is copied to {expected}, because it cannot be linked ({error.strerror})")
-            with complete(expected) as part:
-                shutil.copyfile(path, part)
+        expected.symlink_to(path)
 
 
 def alone(dataset: str) -> FileLock:
@@ -145,29 +136,7 @@ def _published_titles(dataset: str) -> Path:
     path = paths(dataset)[TITLES]
     archive = util.Download([util.RequestsDownload(TITLES)], cache_path=path)
     member = util.TarExtract(archive, MEMBER)
-    titles = Path(util.Cache(member, path.with_name("para.title.txt")).path())
-    check_unchanged(titles)
-    return titles
-
-
-def check_unchanged(path: Path) -> None:
-    """Record the SHA-256 of a download at its first use; raises `InputError` if it differs later.
-
-    This is for files without a published checksum.
-    """
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    record = path.with_name(f"{path.name}.sha256")
-    if not record.exists():
-        write_text(record, f"{digest}\n")
-        say(f"{path} has the SHA-256 {digest}, which is recorded; later downloads must match")
-        return
-    first = record.read_text(encoding="utf-8").strip()
-    if first != digest:
-        raise InputError(
-            f"{path} has the SHA-256 {digest}, and the file that was used first had {first}; "
-            f"delete {path} to download it again, or delete {record} to accept it"
-        )
+    return Path(util.Cache(member, path.with_name("para.title.txt")).path())
 
 
 def queries(dataset: str) -> Iterator[tuple[str, str]]:

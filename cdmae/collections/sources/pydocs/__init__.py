@@ -4,27 +4,26 @@ The query is the first sentence of a docstring, the relevant passage is the rest
 CodeSearchNet (Husain et al. 2019) with prose instead of code. Passages have no title, because an
 object's name would reveal the answer.
 
-- `harvest`: find the docstrings of the standard library and installed packages without imports
-- `paragraphs`: divide each docstring into sections and paragraphs
-- `cleaning`: turn the paragraphs into a summary and a body of prose
+- `harvest`: find the docstrings of installed packages without imports
+- `prose`: turn a docstring into a summary and a body of prose
 - `division`: make passages, queries, judgments, and splits that share nothing
 
-The same Python and the same packages give the same bytes; ``about`` records their versions and all
-counts.
+The environment pins the packages, so every Python gives the same collection; ``about`` records
+their versions and all counts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import platform
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le
 
 from cdmae.collections import Counts, Judgments, Source
-from cdmae.collections.sources.pydocs.harvest import DISTRIBUTIONS, STDLIB, root
+from cdmae.collections.sources.pydocs import harvest
 from cdmae.errors import InputError
 from cdmae.fields import Natural, Whole, settings
 
@@ -33,11 +32,11 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
-# Packages that the environment pins anyway, as import names; the standard library first.
-IN_DOMAIN = (STDLIB, "numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
+# Packages that the environment pins anyway, as import names.
+IN_DOMAIN = ("numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
 MORE = (
-    "PIL", "fontTools", "fsspec", "huggingface_hub", "jinja2", "numba", "pyarrow",
-    "sentence_transformers", "setuptools",
+    "fsspec", "huggingface_hub", "jinja2", "numba", "pyarrow", "sentence_transformers",
+    "setuptools",
 )  # fmt: skip
 HELD_OUT = {
     "scikit-learn": "sklearn",
@@ -45,12 +44,8 @@ HELD_OUT = {
     "sympy": "sympy",
     "sqlalchemy": "sqlalchemy",
 }
-SMOKE = (
-    "argparse", "asyncio", "builtins", "calendar", "codecs", "collections", "concurrent",
-    "configparser", "datetime", "difflib", "email", "functools", "http", "ipaddress", "json",
-    "logging", "math", "multiprocessing", "pathlib", "shutil", "socket", "statistics", "tarfile",
-    "threading", "traceback", "typing", "unittest", "urllib", "zipfile",
-)  # fmt: skip
+SMOKE = ("pandas", "scipy")
+SMOKE_SHARE = 0.2  # of the modules of a package, for size smoke
 WORDS = 55.0  # the average length of a passage
 WHOLE = {  # size -> passages, then queries of train, dev and test
     "smoke": (1_107, 934, 83, 90),
@@ -61,7 +56,6 @@ PARTS = {  # held-out part -> passages, queries
     "scikit-learn": (1_646, 1_563), "networkx": (1_160, 1_149), "sympy": (3_158, 3_152),
     "sqlalchemy": (1_540, 1_479),
 }  # fmt: skip
-SMOKE_SHARE = 0.2  # of the modules of a held-out package, for size smoke
 
 
 @settings
@@ -71,8 +65,8 @@ class Settings(Source):
     queries_are_cut = True
 
     size: Literal["smoke", "default", "full"] = "default"
-    """smoke: about 1,000 passages of the standard library; default: about 18,000, the packages that
-    this environment pins; full: more packages.
+    """smoke: about 1,000 passages of two packages; default: about 18,000, the packages that this
+    environment pins; full: more packages.
     """
     part: Literal[("", *HELD_OUT)] = ""
     """A package that is held out for zero-shot evaluation; empty: all other packages."""
@@ -80,7 +74,6 @@ class Settings(Source):
     """Longest passage (words)."""
     train_queries: Natural = 0
     """Number of training queries to keep, chosen by a stable hash; 0: all."""
-
     unlabelled: Natural = 0
     """Number of further training queries, in the split `unlabelled`, whose judgments are withheld:
     a teacher may label them (`labels` of a stage) [RocketQA: 1.7 million queries without
@@ -88,26 +81,18 @@ class Settings(Source):
     """
 
     def __post_init__(self) -> None:
-        """Refuse `train_queries` for a held-out part, which has no training queries.
-
-        Refuse `unlabelled` without `train_queries`, with which all have judgments.
-        """
+        """Refuse `unlabelled` without `train_queries`, with which all have judgments."""
         if self.unlabelled and not self.train_queries:
             raise InputError(
                 f"unlabelled is {self.unlabelled}, but train_queries is 0, which keeps the "
                 "judgments of all queries; allowed: unlabelled 0, or a number of train_queries"
-            )
-        if self.part and self.train_queries:
-            raise InputError(
-                f"train_queries is {self.train_queries}, but the held-out part {self.part} has "
-                "no training queries; remove train_queries"
             )
 
     def packages(self) -> tuple[str, ...]:
         """Return the import names of the harvested packages."""
         if self.part:
             return (HELD_OUT[self.part],)
-        return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
+        return {"smoke": SMOKE, "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
 
     def judged(self) -> dict[str, bool]:
         """Return the splits and whether they have judgments; a held-out part has test queries."""
@@ -117,21 +102,9 @@ class Settings(Source):
         return splits | ({"unlabelled": False} if self.unlabelled else {})
 
     def version(self) -> dict[str, str]:
-        """Return the versions of Python and the harvested packages.
-
-        Raises `InputError` for a missing package.
-        """
-        versions = {STDLIB: platform.python_version()}
-        for package in self.packages():
-            if package == STDLIB:
-                continue
-            root(package)
-            distribution = DISTRIBUTIONS.get(package, package)
-            try:
-                versions[package] = importlib.metadata.version(distribution)
-            except importlib.metadata.PackageNotFoundError:
-                versions[package] = "unknown"
-        return versions
+        """Return the versions of the harvested packages; raises `InputError` for a missing one."""
+        names = {package: harvest.root(package).name for package in self.packages()}
+        return {name: importlib.metadata.version(self.part or name) for name in names}
 
     def check(self) -> Counts:
         """Raise `InputError` if a package of the collection is not installed.
@@ -145,9 +118,9 @@ class Settings(Source):
         return Counts(splits={split: Judgments(queries.get(split), 1) for split in judged})
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Return counts measured in one environment; counts in other environments are similar."""
-        share = SMOKE_SHARE if self.size == "smoke" else 1.0
+        """Return the counts of the pinned packages."""
         if self.part:
+            share = SMOKE_SHARE if self.size == "smoke" else 1.0
             passages, queries = PARTS[self.part]
             return round(share * passages), WORDS, {"test": round(share * queries)}
         passages, train, dev, test = WHOLE[self.size]
@@ -160,7 +133,7 @@ class Settings(Source):
         return 1 if self.part or self.size == "smoke" else 4
 
     def load(self, threads: int = 1) -> Collection:
-        """Harvest, clean and divide: 40 cpu-s and 0.3 GB for `default`, 60 cpu-s for `full`."""
+        """Harvest, clean and divide: a minute of one core and 0.3 GB for `default`."""
         import numpy as np
         import pyarrow as pa
 
@@ -168,14 +141,8 @@ class Settings(Source):
         from cdmae.collections.store import PASSAGES, Collection
 
         documented: dict[str, int] = {}
-        passages, asked, counts = division.divide(
-            self._entries(documented, threads), held_out=bool(self.part)
-        )
-        if passages.empty:
-            raise InputError(
-                f"the packages {', '.join(self.packages())} hold no documentation; allowed: "
-                "installed sources"
-            )
+        entries = self._entries(documented, threads)
+        passages, asked, counts = division.divide(entries, held_out=bool(self.part))
         queries = {}
         qrels = {}
         query_counts = {}
@@ -188,7 +155,7 @@ class Settings(Source):
                 judgments = kept[["query_id", "passage_id"]].explode("passage_id")
                 qrels[split] = judgments.assign(grade=np.int16(1))
                 query_counts[split] |= {"judged": len(kept), "judgments": len(judgments)}
-        about: dict[str, Any] = {
+        about = {
             "source": "pydocs",
             "versions": self.version(),
             "documented objects": documented,
@@ -196,53 +163,56 @@ class Settings(Source):
             "queries": query_counts,
             **counts,
         }
-        table = pa.table(
-            [passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES
-        )
-        return Collection(table, queries, qrels, about)
+        columns = [passages["passage_id"], [""] * len(passages), passages["text"]]
+        return Collection(pa.table(columns, schema=PASSAGES), queries, qrels, about)
 
     def _kept(self, queries: pd.DataFrame, split: str) -> pd.DataFrame:
-        """Choose the queries of a split; those without judgments follow the training queries."""
-        if split == "train" and self.train_queries:
-            return _ordered(queries, "train_queries", 0, self.train_queries)
-        if split == "unlabelled":
-            return _ordered(queries, "unlabelled", self.train_queries, self.unlabelled)
-        return queries
+        """Choose the queries of a split by a hash of their names, so that fewer are a subset.
+
+        Queries without judgments follow the training queries.
+        """
+        chosen = {"train": (0, self.train_queries), "unlabelled": (self.train_queries, None)}
+        first, number = chosen.get(split, (0, 0))
+        number = self.unlabelled if number is None else number
+        if not number:
+            return queries
+        if first + number > len(queries):
+            key = "unlabelled" if first else "train_queries"
+            raise InputError(f"{key} is {number}; allowed: 0 to {len(queries) - first}")
+        names = queries["query_id"].str.removeprefix("query:")
+        order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).digest())
+        return queries.loc[order.sort_values().index[first : first + number]].sort_index()
 
     def _entries(self, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
         """Yield the (name, summary, body) of objects with both; count all documented objects.
 
         counts: receives the number of documented objects of each package.
         """
-        from cdmae.collections.sources.pydocs import cleaning, harvest
-        from cdmae.log import Progress
+        from joblib import Parallel, delayed
 
-        is_smoke = self.size == "smoke"
-        packages = self.packages()
-        progress = Progress(len(packages), unit="packages", label="harvest")
-        with harvest.processes(threads) as over, progress:
-            for package in packages:
-                within = SMOKE if is_smoke and package == STDLIB else ()
-                share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
-                counts[package] = 0
-                for found in harvest.harvest(package, within, share, over):
-                    counts[package] += 1
-                    cleaned = cleaning.clean(found.docstring, found.name, self.max_words)
-                    if cleaned:
-                        yield found.name, *cleaned
-                progress.advance()
-
-
-def _ordered(queries: pd.DataFrame, key: str, first: int, number: int) -> pd.DataFrame:
-    """Return `number` queries from `first` on by a hash of their names, in their original order.
-
-    Smaller sets are therefore subsets of larger ones. key: the setting with the number.
-    """
-    if first + number > len(queries):
-        raise InputError(
-            f"{key} is {number}; allowed: 0{'' if first else ' (all)'} to {len(queries) - first}, "
-            f"the number of {'other ' if first else ''}training queries"
+        share = SMOKE_SHARE if self.size == "smoke" else 1.0
+        modules = [found for name in self.packages() for found in harvest.modules(name, share)]
+        read = delayed(_entries_in)
+        found = Parallel(threads, return_as="generator")(
+            read(module, path, self.max_words) for module, path in modules
         )
-    names = queries["query_id"].str.removeprefix("query:")
-    order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).hexdigest())
-    return queries.loc[order.sort_values().index[first : first + number]].sort_index()
+        seen: set[str] = set()
+        for (module, _), entries in zip(modules, found, strict=True):
+            package = module.partition(".")[0]
+            for name, entry in entries:
+                if name not in seen:
+                    seen.add(name)
+                    counts[package] = counts.get(package, 0) + 1
+                    if entry:
+                        yield name, *entry
+
+
+def _entries_in(
+    module: str, path: Path, max_words: int
+) -> list[tuple[str, tuple[str, str] | None]]:
+    """List the documented objects of a module, with summary and body if they have both."""
+    from cdmae.collections.sources.pydocs.prose import prose
+
+    return [
+        (name, prose(text, name, max_words)) for name, text in harvest.documented_in(module, path)
+    ]
