@@ -249,8 +249,8 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("qrels/test.tsv", QRELS + "q2\tp9\t1\n", "qrels/test.tsv, line 6: the passage p9 is not in corpus.jsonl"),
         ("qrels/test.tsv", QRELS + "q1\tp1\t0\n", "line 6: the judgment of query q1, passage p1 is repeated"),
         ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 6: the grade is high; expected a whole number"),
-        ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", 'the grade is "99999"; expected a whole number from -32768 '),
-        ("qrels/test.tsv", "q1\tp1\t0.5\n", 'line 1: the grade is "0.5"'),
+        ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", 'the grade is 99999; expected a whole number from -32768 '),
+        ("qrels/test.tsv", "q1\tp1\t0.5\n", 'line 1: the grade is 0.5'),
         ("qrels/test.tsv", "q1 p1\n", "line 1: 2 columns; expected query id, passage id and grade, or the four columns of TREC"),
     ],
 )  # fmt: skip

@@ -432,7 +432,7 @@ def test_splits_follow_the_catalogue(settings, ids, judged):
         ),
         (
             {"dataset": "beir/nq", "files": "nowhere"},
-            "files is nowhere, and /.*/nowhere is not a folder; allowed",
+            "files is nowhere, and /.*/nowhere is not a folder; expected",
         ),
         (
             {"dataset": "msmarco-passage", "title_file": "none.tsv"},

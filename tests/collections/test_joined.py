@@ -79,7 +79,9 @@ def test_the_queries_of_chosen_splits_are_joined_too(parts, tmp_path):
 
 
 def test_a_split_without_judgments_is_not_joined(parts):
-    with pytest.raises(InputError, match="splits has train, which has no judgments anywhere; all"):
+    with pytest.raises(
+        InputError, match="splits has train, which has no judgments anywhere; expected"
+    ):
         joined.Settings(of=parts, splits=("train",)).judged()
 
 

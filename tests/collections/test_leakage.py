@@ -83,7 +83,7 @@ def test_irrelevant_passages_do_not_keep_queries_together(tmp_path):
 @pytest.mark.parametrize(
     ("holdout", "message"),
     [
-        ({"dev": 1.0}, "holdout.dev is 1.0; expected a number below 1"),
+        ({"dev": 1.0}, "holdout.dev is 1.0; expected less than 1"),
         ({"dev": 0.5, "test": 0.5}, "holdout takes 1 of train"),
         ({"train": 0.1}, "holdout names train, but"),
         ({"dev": 0.1}, "the largest group has 20; expected other"),

@@ -270,7 +270,7 @@ TWO = "query,positive\nq,p\n"
         (TWO + "q\n", "pairs.csv, line 3: 1 columns, but the header has 2"),
         (TWO + '"two\nlines",p\n"",p\n', 'pairs.csv, line 5: query is missing or empty; it has query, positive'),
         (TWO + "q,\n", "pairs.csv, line 3: positive has no passage; expected at least one"),
-        ("query,positive,label\nq,p,.5\n", 'pairs.csv, line 2: label is ".5"; expected 0 or 1'),
+        ("query,positive,label\nq,p,.5\n", 'pairs.csv, line 2: label is .5; expected 0 or 1'),
         ("query,positive,negative,label\nq,p,n,x\n", "pairs.csv, line 2: label has x; expected finite"),
         ('query,pos,neg,pos_scores\nq,p,n,"[1]"\n', "pairs.csv, line 2: 1 scores for 2 passages"),
         (TWO + 'q,"p\n', "pairs.csv, line 3: not a row of the table ("),
@@ -298,7 +298,7 @@ def test_other_mistakes(tmp_path):
         Settings(path=str(path)).load()
     rows = [{"query": "q", "positive_passages": [{"docid": "1", "text": text}]} for text in "ab"]
     path = jsonl(tmp_path / "pairs.jsonl", rows)
-    with pytest.raises(InputError, match='line 2: the id "1" already belongs to another text'):
+    with pytest.raises(InputError, match="line 2: the id 1 already belongs to another text"):
         Settings(path=str(path)).load()
     with gzip.open(tmp_path / "cut.csv.gz", "wt") as file:
         file.write(TWO)

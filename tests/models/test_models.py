@@ -130,7 +130,7 @@ def test_check_says_what_the_folder_is(retriever, tiny):
     [
         (None, "is not a JSON object"),
         ({"query_length": "long"}, "has query_length long; expected a number above 0"),
-        ({"passage_length": -5}, "has passage_length -5; allowed"),
+        ({"passage_length": -5}, "has passage_length -5; expected"),
         ({"precision": "int4"}, "has precision int4; expected auto, fp32, bf16, fp16"),
         ({"pooling": "max"}, "has pooling max; expected cls, mean"),
         ({"similarity": ["dot"]}, r'has similarity \["dot"\]; expected dot, cosine'),

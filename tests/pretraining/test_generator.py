@@ -146,8 +146,12 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
     ("make", "pieces", "sentence"),
     [
         (lambda: electra(vocab_size=50), PIECES, "has 50 word-pieces and lacks 0"),
-        (electra, SWAPPED, "lacks 2 of those of .*, such as 'w2'; allowed"),
-        (lambda: electra(transformers.ElectraForPreTraining), PIECES, "lacks generator_.*; allowe"),
+        (electra, SWAPPED, "lacks 2 of those of .*, such as 'w2'; expected"),
+        (
+            lambda: electra(transformers.ElectraForPreTraining),
+            PIECES,
+            "lacks generator_.*; expected",
+        ),
         (
             lambda: electra(max_position_embeddings=11),
             PIECES,

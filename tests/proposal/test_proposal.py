@@ -274,7 +274,7 @@ def test_a_sparse_encoder_gets_a_sparse_head(new, tmp_path, tiny_bert, at_hub):
     assert config.systems["published"].head == config.stages["stage1"].head == "sparse"
     assert config.stages["stage1"].learning_rate == 2e-5  # of unknown width
     described.write_text('{"model_type": "MultiVectorEncoder"}')
-    with pytest.raises(InputError, match="a/colbert has a vector per word-piece; allowed"):
+    with pytest.raises(InputError, match="a/colbert has a vector per word-piece; expected"):
         new(tmp_path / "q.csv", "--encoder", "a/colbert", "--force")
 
 
