@@ -88,7 +88,7 @@ class Selection:
         if len(wrong):
             raise InputError(
                 f"margin is {margin:g}, a share of the relevant passage's score, but this "
-                f"score is {best[wrong[0]]:g} for query {wrong[0]} of the run; allowed: a margin "
+                f"score is {best[wrong[0]]:g} for query {wrong[0]} of the run; expected a margin "
                 "of 0, or negatives from a system whose scores are above 0, such as BM25 or cosine "
                 "similarity"
             )
@@ -129,7 +129,7 @@ class Selection:
         left = np.flatnonzero(self.kept)
         if len(left) < count:
             raise InputError(
-                f"train_queries is {count:,}; allowed: up to {len(left):,}, the queries that have "
+                f"train_queries is {count:,}; expected up to {len(left):,}, the queries that have "
                 "a relevant passage and negatives, or 0 for all"
             )
         shares = np.array([stable_share(ids[query]) for query in left])

@@ -209,13 +209,13 @@ def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run):
 
 def test_a_collection_too_small_for_the_group_is_an_error(run):
     examples, _ = make(run, group=70)
-    with pytest.raises(InputError, match="query 0 .* group is 70; allowed: at most 59"):
+    with pytest.raises(InputError, match="query 0 .* group is 70; expected at most 59"):
         examples.draw(np.array([0]), 0)
     texts = np.arange(PASSAGES)
     texts[50] = texts[4]
     examples, _ = make(run, group=59, texts=texts)
     examples.draw(np.array([1]), 0)
-    with pytest.raises(InputError, match="query 4 .* group is 59; allowed: at most 58"):
+    with pytest.raises(InputError, match="query 4 .* group is 59; expected at most 58"):
         examples.draw(np.array([4]), 0)
 
 
@@ -293,7 +293,7 @@ def test_fewer_training_queries_are_some_of_more_training_queries(run):
     several = [chosen(count) for count in range(1, QUERIES + 1)]
     assert [len(rows) for rows in several] == list(range(1, QUERIES + 1))
     assert all(fewer < more for fewer, more in pairwise(several))
-    with pytest.raises(InputError, match="train_queries is 13; allowed: up to 12"):
+    with pytest.raises(InputError, match="train_queries is 13; expected up to 12"):
         chosen(13)
 
 

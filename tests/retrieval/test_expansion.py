@@ -159,8 +159,8 @@ def test_the_documented_program_trains_a_model_that_writes(tiny, base, tmp_path,
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        ({}, "texts is missing; allowed: texts, a file, or model, which writes the texts"),
-        ({"texts": "t", "model": "m"}, "texts and model are both set; allowed: texts, a file, or"),
+        ({}, "texts is missing; expected texts, a file, or model, which writes the texts"),
+        ({"texts": "t", "model": "m"}, "texts and model are both set; expected texts, a file, or"),
         ({"model": "nowhere/at/all"}, "model is nowhere/at/all, and .* is not a folder"),
     ],
 )
@@ -188,6 +188,6 @@ def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, base):
     larger.add_tokens(["one", "more"])
     larger.save_pretrained(folder)
     shutil.copy(model / "model.safetensors", folder)
-    refused("but its tokenizer has .*; allowed: a model with the tok")
+    refused("but its tokenizer has .*; expected a model with the tok")
     (folder / "config.json").write_text('{"model_type": "bert"}')
     refused("cannot load the model")
