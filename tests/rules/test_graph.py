@@ -282,7 +282,11 @@ def test_a_number_that_takes_the_value_of_another_is_seen(values):
 
 
 def test_words_and_order_of_the_user_arrive(values):
-    values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
+    values["report"] = {
+        "title": "Of {some} <words>",
+        "example": "a {word} of {5,6} <or> more",
+        "methods": {"BM25": "bm25"},
+    }
     values["systems"] = dict(reversed(values["systems"].items()))
     jobs = plan(values)
     masked = jobs["masked_terms", "cdmae"].params["settings"]
