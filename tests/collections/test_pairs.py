@@ -305,3 +305,8 @@ def test_column_names_in_any_case_and_the_ids_of_a_table_reach_the_passages(tmp_
     names = read_passages(tmp_path / "out")["passage_id"].to_pylist()
     assert names[:2] == ["/a", "/b"]
     assert names[2].startswith("/b#") and len(names) == 3
+    rows = jsonl(
+        tmp_path / "faq.jsonl", [{"Query": "what is tea", "Positive": "A drink.", "ID": 7}]
+    )
+    passages = Settings(path=str(rows)).load().passages.read_all()
+    assert passages["passage_id"].to_pylist() == ["7"]
