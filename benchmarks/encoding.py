@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="tiny")
     given = parser.parse_args()
     size = SIZES[given.size]
-    work = f"{given.size}: {size[:2]}, {given.passages:,} passages of up to {size[4]} word-pieces"
+    work = f"{size[:2]}, {given.passages:,} passages of up to {size[4]} word-pieces"
     forms.compare(start, FORMS, given, f"encoding, {given.size}", work=work)
 
 

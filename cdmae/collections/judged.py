@@ -233,7 +233,7 @@ def _check_relevant(qrels: Rows, split: str, frame: pd.DataFrame) -> None:
     if highest < 1:
         raise InputError(
             f"{qrels.path} marks no passage as relevant for split {split}: the highest grade is "
-            f"{highest}; allowed: judgments with a grade of 1 or more, or a split without judgments"
+            f"{highest}; expected judgments with a grade of 1 or more, or a split without judgments"
         )
 
 

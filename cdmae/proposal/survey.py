@@ -58,18 +58,18 @@ class Survey:
 def source_of(path: Path, given: str) -> str:
     """Return the source that reads a file or folder; raise `InputError` if none or several can."""
     if given and given not in SOURCES:
-        raise InputError(f"--source is {given}; allowed: {', '.join(SOURCES)}")
+        raise InputError(f"--source is {given}; expected {', '.join(SOURCES)}")
     if not path.exists():
-        raise InputError(f"{show(str(path))} does not exist; allowed: a folder, or a table")
+        raise InputError(f"{show(str(path))} does not exist; expected a folder, or a table")
     found = [given] if given else _layouts(path)
     if len(found) > 1:
         raise InputError(
-            f"{path} could be {' or '.join(found)}. Name it with --source; allowed: "
+            f"{path} could be {' or '.join(found)}. Name it with --source; expected "
             f"{', '.join(found)}"
         )
     if not found:
         raise InputError(
-            f"{path} contains no data that can be read; allowed: BEIR's layout (corpus.jsonl), MS "
+            f"{path} contains no data that can be read; expected BEIR's layout (corpus.jsonl), MS "
             f"MARCO's (collection.tsv), tables of pairs ({', '.join(tables.SUFFIXES)}), or "
             f"documents ({', '.join(SUFFIXES)})"
         )

@@ -236,7 +236,7 @@ def test_titles_are_optional_and_titles_of_unknown_passages_refused(home, tmp_pa
     assert own["text"].equals(without["text"])
     (tmp_path / "titles.tsv").write_text("0\tTea\n3\tNobody\n")
     with pytest.raises(
-        InputError, match=r"titles.tsv, line 2: '3\\tNobody'; allowed: passage id \(0 to 2\), tab"
+        InputError, match=r"titles.tsv, line 2: '3\\tNobody'; expected passage id \(0 to 2\), tab"
     ):
         loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO)
 
@@ -356,7 +356,7 @@ def test_counts_that_differ_from_the_published_counts_are_refused(
     monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": 9999})
     catalogue.entries.cache_clear()
     with pytest.raises(
-        InputError, match=f"beir/nq has {count} {part}; allowed: 9,999, as published"
+        InputError, match=f"beir/nq has {count} {part}; expected 9,999, as published"
     ):
         loaded(home, dataset="beir/nq")
 
@@ -413,7 +413,7 @@ def test_splits_follow_the_catalogue(settings, ids, judged):
         ),
         (
             {"dataset": "beir/nq", "files": "nowhere"},
-            "files is nowhere, and /.*/nowhere is not a folder; allowed",
+            "files is nowhere, and /.*/nowhere is not a folder; expected",
         ),
         (
             {"dataset": "msmarco-passage", "title_file": "none.tsv"},

@@ -92,8 +92,8 @@ def test_splits_files_and_counts_are_known_before_reading(settings, tmp_path, ch
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"of": {"source": "pseudo"}}, "of.source is pseudo; allowed: another source"),
-        ({"of": {"source": "pages"}}, "pages is not a source of collections; allowed: beir"),
+        ({"of": {"source": "pseudo"}}, "of.source is pseudo; expected another source"),
+        ({"of": {"source": "pages"}}, "pages is not a source of collections; expected beir"),
         ({"of": {"source": "beir"}}, "of.path is missing"),
         (
             {"of": {"source": "beir", "path": "x", "pth": "y"}},
@@ -212,7 +212,7 @@ def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_pat
             {"method": "written"},
             "method is written; it needs texts, a file of queries, or keywords",
         ),
-        ({"method": "mixed", "texts": "nowhere"}, "texts is nowhere, which is no file; allowed: a"),
+        ({"method": "mixed", "texts": "nowhere"}, "texts is nowhere, which is no file; expected a"),
         (
             {"method": "mixed", "texts": "a", "keywords_of": ["b"]},
             "texts and keywords_of are both se",

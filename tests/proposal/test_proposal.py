@@ -194,7 +194,7 @@ def test_a_cross_encoder_is_refused(new, tmp_path, tiny_bert, at_hub):
         (folder / "config.json").write_text(json.dumps(described))
         (folder / "modules.json").write_text(json.dumps(modules))  # from version 6 on
     for model in (scoring, "a/reranker"):
-        with pytest.raises(InputError, match="cross-encoder .*allowed: an encoder or a retriever"):
+        with pytest.raises(InputError, match="cross-encoder .*expected an encoder or a retriever"):
             new(path, "--encoder", model)
     modules.append({"idx": 1, "name": "1", "path": "1", "type": "sentence_transformers.Pooling"})
     (scoring / "modules.json").write_text(json.dumps(modules))
@@ -216,7 +216,7 @@ def test_a_cross_encoder_is_refused(new, tmp_path, tiny_bert, at_hub):
 )
 def test_an_encoder_in_a_folder_that_does_not_exist(new, tmp_path, monkeypatch, at_hub, model):
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(InputError, match="--encoder is .* is no folder; allowed: the folder of"):
+    with pytest.raises(InputError, match="--encoder is .* is no folder; expected the folder of"):
         new(pairs(tmp_path / "q.csv"), "--encoder", model)
 
 
@@ -252,14 +252,14 @@ def test_a_sparse_encoder_gets_a_sparse_head(new, tmp_path, tiny_bert, at_hub):
     assert config.systems["published"].head == config.stages["stage1"].head == "sparse"
     assert config.stages["stage1"].learning_rate == 2e-5  # of unknown width
     described.write_text('{"model_type": "MultiVectorEncoder"}')
-    with pytest.raises(InputError, match="a/colbert has a vector per word-piece; allowed"):
+    with pytest.raises(InputError, match="a/colbert has a vector per word-piece; expected"):
         new(tmp_path / "q.csv", "--encoder", "a/colbert", "--force")
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--head", "spars", "--encoder", "a/b"], "--head is spars; allowed: dense, sparse"),
+        (["--head", "spars", "--encoder", "a/b"], "--head is spars; expected dense, sparse"),
         (["--head", "sparse"], "--head is sparse, but --encoder names no model"),
         (["--encoder", "a/b"], "the hub does not give the model a/b: .*; check the name, or give"),
     ],
@@ -299,7 +299,7 @@ def test_an_existing_config_is_kept(new, tmp_path):
 def test_data_are_never_overwritten(new, tmp_path):
     path = pairs(tmp_path / "q.csv")
     for target in (tmp_path, path, "later/", ""):
-        with pytest.raises(InputError, match="^--to is .*; allowed: a name "):
+        with pytest.raises(InputError, match="^--to is .*; expected a name "):
             new(path, "--to", target, "--force")
     assert path.read_text().startswith("query,positive\n")
     assert not (tmp_path / "later").exists()
@@ -422,10 +422,10 @@ def test_a_data_set_of_the_hub_is_read_by_its_tables(new, tmp_path):
             "got unexpected extra argument(s) (docs); ./run new --help lists the options",
         ),
         (["~nobody-here/docs"], "nobody-here/docs does not exist"),
-        (["questions.xlsx"], "questions.xlsx contains no data that can be read; allowed: "),
+        (["questions.xlsx"], "questions.xlsx contains no data that can be read; expected "),
         (["nowhere"], "nowhere does not exist"),
         (["."], "contains no data that can be read"),
-        ([".", "--source", "toy"], "--source is toy; allowed: beir, msmarco, pairs, text"),
+        ([".", "--source", "toy"], "--source is toy; expected beir, msmarco, pairs, text"),
     ],
 )
 def test_a_wrong_folder(new, tmp_path, words, sentence):

@@ -47,6 +47,8 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
     assert len(re.findall("checked", page.text)) == 2
     assert "<b>script</b>" in page.text and "A cut sentence" in page.text
     assert "script-src 'self'" in page.headers["content-security-policy"]
+    style = client_of(engine).get("/style.css").text
+    assert set(re.findall(r"var\((--[\w-]+)", style)) <= set(re.findall(r"(--[\w-]+):", style))
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ class Settings(Source):
                 text = file.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(
-                    f"{file} cannot be read ({error}); allowed: text in UTF-8"
+                    f"{file} cannot be read ({error}); expected text in UTF-8"
                 ) from None
             path = file.relative_to(folder).as_posix()
             read = documents.blocks(text, file.suffix.lower())

@@ -85,7 +85,7 @@ class Settings(Source):
         if self.unlabelled and not self.train_queries:
             raise InputError(
                 f"unlabelled is {self.unlabelled}, but train_queries is 0, which keeps the "
-                "judgments of all queries; allowed: unlabelled 0, or a number of train_queries"
+                "judgments of all queries; expected unlabelled 0, or a number of train_queries"
             )
 
     def packages(self) -> tuple[str, ...]:
@@ -178,7 +178,7 @@ class Settings(Source):
             return queries
         if first + number > len(queries):
             key = "unlabelled" if first else "train_queries"
-            raise InputError(f"{key} is {number}; allowed: 0 to {len(queries) - first}")
+            raise InputError(f"{key} is {number}; expected 0 to {len(queries) - first}")
         names = queries["query_id"].str.removeprefix("query:")
         order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).digest())
         return queries.loc[order.sort_values().index[first : first + number]].sort_index()
