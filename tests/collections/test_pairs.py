@@ -240,9 +240,9 @@ TWO = "query,positive\nq,p\n"
         ("query,positive,query\nq,p,q\n", "pairs.csv, line 1: the column query is listed twice"),
         (TWO + "q\n", "pairs.csv, line 3: 1 columns, but the header has 2"),
         (TWO + '"two\nlines",p\n"",p\n', 'pairs.csv, line 5: query is missing or empty; it has query, positive'),
-        (TWO + "q,\n", "pairs.csv, line 3: positive has no passage; expected: at least one"),
-        ("query,positive,label\nq,p,.5\n", "pairs.csv, line 2: label is .5; expected: 0 or 1"),
-        ("query,positive,negative,label\nq,p,n,x\n", "pairs.csv, line 2: label has x; expected: finite"),
+        (TWO + "q,\n", "pairs.csv, line 3: positive has no passage; expected at least one"),
+        ("query,positive,label\nq,p,.5\n", "pairs.csv, line 2: label is .5; expected 0 or 1"),
+        ("query,positive,negative,label\nq,p,n,x\n", "pairs.csv, line 2: label has x; expected finite"),
         ('query,pos,neg,pos_scores\nq,p,n,"[1]"\n', "pairs.csv, line 2: 1 scores for 2 passages"),
         (TWO + 'q,"p\n', "pairs.csv, line 3: not a row of the table ("),
         ("query,positive\n", "pairs.csv holds no pairs"),
@@ -260,12 +260,12 @@ def test_other_mistakes(tmp_path):
     with pytest.raises(InputError, match="is not a file"):
         Settings(path=str(tmp_path / "none.csv")).judged()
     (tmp_path / "pairs.xlsx").write_text("")
-    with pytest.raises(InputError, match="expected: a table"):
+    with pytest.raises(InputError, match="expected a table"):
         Settings(path=str(tmp_path / "pairs.xlsx")).judged()
     with pytest.raises(InputError, match="holds no table of pairs"):
         Settings(path=str(tmp_path)).judged()
     path = jsonl(tmp_path / "pairs.jsonl", [{"query": "q", "positive": 3.5}])
-    with pytest.raises(InputError, match=r"line 1: positive is 3\.5; expected: text"):
+    with pytest.raises(InputError, match=r"line 1: positive is 3\.5; expected text"):
         Settings(path=str(path)).load()
     rows = [{"query": "q", "positive_passages": [{"docid": "1", "text": text}]} for text in "ab"]
     path = jsonl(tmp_path / "pairs.jsonl", rows)
@@ -305,3 +305,8 @@ def test_column_names_in_any_case_and_the_ids_of_a_table_reach_the_passages(tmp_
     names = read_passages(tmp_path / "out")["passage_id"].to_pylist()
     assert names[:2] == ["/a", "/b"]
     assert names[2].startswith("/b#") and len(names) == 3
+    rows = jsonl(
+        tmp_path / "faq.jsonl", [{"Query": "what is tea", "Positive": "A drink.", "ID": 7}]
+    )
+    passages = Settings(path=str(rows)).load().passages.read_all()
+    assert passages["passage_id"].to_pylist() == ["7"]

@@ -22,6 +22,10 @@ _DROPPED = {
 }  # fmt: skip
 _SECTIONS = re.compile(r"(args|arguments|keyword args|parameters|returns?|yields?|raises): ", re.I)
 _FIELD = re.compile(r"(?:param|parameter|arg|keyword|raises?|ivar)\s(?:\S+\s)*?(\w+): ")
+_MENTION = re.compile(
+    r"(?:\b(?P<article>(?i:the|an?)) )?(?P<role>:[\w:]+:)?(?P<quotes>`*)[~.!]?(?P<path>(?:\w+\.)*)"
+    r"(?P<word>\w+)(?P<call>\([^()\n]*\))?`*"
+)
 _QUOTES = re.compile(r"(?::[a-z]+:)?`+_{0,2}")  # that docutils cannot read
 _TYPE = re.compile(r"r?type\b[^:]*: |[\w*, ]+ : [^.]*$")  # of a parameter
 _NOTICE = re.compile(
@@ -101,24 +105,20 @@ def _without_name(text: str, name: str) -> str:
     A mention is replaced if it is in code quotes, called or qualified, or if it cannot be an
     English word (``read_csv``, ``DataFrame``). The word ``add`` in plain text remains.
     """
-    last = name.rpartition(".")[2]  # an identifier
+    last = name.rpartition(".")[2]
     if last not in text:
         return text
     stand_in = "this class" if last.lstrip("_")[:1].isupper() else "this function"
-    forms = [
-        rf"(?:(?::\w+)*:)?``?[~.!]?(?:\w+\.)*{last}(?:\([^()`\n]*\))?``?",
-        rf"(?<![\w.])(?:\w+\.)+{last}\b(?:\([^()\n]*\))?",
-        rf"(?<![\w.]){last}\([^()\n]*\)",
-    ]
-    if re.search(r"_|\d|[a-z][A-Z]", last):
-        forms.append(rf"\b{last}\b")
+    is_identifier = re.search(r"_|\d|[a-z][A-Z]", last) is not None
 
     def replace(match: re.Match[str]) -> str:
+        is_code = is_identifier or any(match[part] for part in ("role", "quotes", "path", "call"))
+        if match["word"] != last or not is_code:
+            return match[0]
         begins = (match["article"] or "a")[0].isupper()
         return stand_in.capitalize() if begins else stand_in
 
-    pattern = rf"(?:\b(?P<article>(?i:the|an?)) )?(?:{'|'.join(forms)})"
-    return re.sub(pattern, replace, text)
+    return _MENTION.sub(replace, text)
 
 
 def _without_summary(body: str, summary: str) -> str:
