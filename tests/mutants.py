@@ -181,6 +181,8 @@ MUTANTS = [
     M("dropout of the reranker is equal in every step", "cdmae/finetuning/reranker.py",
       'setup.generator(device, seed, "dropout", step, chunk, group.rank)', 'setup.generator(device, seed, "dropout", 0, chunk, group.rank)', "training/test_draws.py"),
     # retrieval
+    M("every process encodes every shard", "cdmae/retrieval/vectors.py",
+      "[group.rank :: group.size]", "[:]", "retrieval/test_inference.py"),
     M("the last of equal scores are kept otherwise than by row", "cdmae/retrieval/ranking.py",
       "ties = ties[np.argsort(rows[ties])]", "ties = ties[np.argsort(-rows[ties])]", "retrieval/test_ranking.py"),
     M("ties are ordered otherwise than by row", "cdmae/retrieval/ranking.py",

@@ -267,7 +267,7 @@ def _encoder(folder, entry, rng):
     if entry["objective"] == "none":
         return _training(folder, {"parameters": 4_402_688})
     steps = np.arange(10, 6001, 10)
-    floor = 4.6 if entry["decoder_masking"] == "importance" else 3.2
+    floor = 4.6 if entry.get("decoder_masking") == "importance" else 3.2
     curve = {
         "step": steps,
         "encoder_loss": 2.6 + 5.6 * np.exp(-steps / 900) + rng.normal(0, 0.08, len(steps)),

@@ -56,7 +56,8 @@ def parsed(name, *words):
     ],
 )
 def test_search_says_how_to_get_what_is_missing(tmp_path, refusal, keys, system, missing, what):
-    (tmp_path / "trained/cdmae-stage3").mkdir(parents=True)
+    for folder in ("trained/cdmae-stage3", "collections/pydocs"):
+        (tmp_path / folder).mkdir(parents=True)
     config = tmp_path / "own.yaml"
     config.write_text(f"results: {tmp_path}\n{keys}\n")
     said = refusal("search", "word", *system, "--configfile", str(config))

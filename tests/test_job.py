@@ -133,10 +133,10 @@ def test_all_that_a_job_and_its_children_print_is_in_the_log_and_nothing_is_read
 def test_a_mistake_is_the_last_sentence_and_a_fault_has_its_traceback(ended):
     code = """
     def work():
-        raise InputError("window is 1; allowed: from 2")
+        raise InputError("window is 1; expected from 2")
     run(work, job())
     """
-    assert ended(code) == (1, ["cdmae: window is 1; allowed: from 2"])
+    assert ended(code) == (1, ["cdmae: window is 1; expected from 2"])
     status, lines = ended(code.replace("InputError", "KeyError"))
     assert status == 1 and lines[0].startswith("Traceback") and lines[-1].startswith("KeyError")
 

@@ -28,7 +28,7 @@ NEUTRAL = tuple(
     for name in ("cli", "config", "errors", "fields", "job", "layout", "log", "terminal")
 )
 # members of classes of settings that check, describe or plan, and decide no result
-NO_RESULT = ("__post_init__", "in_words", "predicted", "further_flops", "read_tokens", "unread")
+NO_RESULT = ("__post_init__", "in_words", "unread")
 
 
 def fingerprint(

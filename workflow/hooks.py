@@ -40,7 +40,7 @@ COMMANDS = ("new", "plan", "search", "serve", "importance", "export", "check", "
 QUESTION = re.compile(r'<p class="question">(.*?)</p>', re.DOTALL)
 VERDICT = re.compile(r'<h2 class="verdict">(.*?)</h2>', re.DOTALL)
 UNKNOWN = re.compile(r"No rule to produce (\S+) \(if you use")
-LONGEST = 200  # the most characters of a line
+LONGEST = 160  # characters of a line; the note of a cut makes it up to 200
 # what Snakemake says about every run, or what the table of the rules says better
 HIDDEN = (
     "Conda environments: ignored",
@@ -173,14 +173,14 @@ class Terminal:
             own = [job for job in self.jobs if job.rule == rule]
             why = dict.fromkeys(reasons.of_job(self.workflow.dag.reason(job)) for job in own)
             line = f"{rule.name:<14}{len(own):>6}   {'; '.join(why)}"
-            lines += [printable(line, LONGEST - 60)] if own else []
+            lines += [printable(line, LONGEST)] if own else []
         return "\n".join([*lines, f"total{len(self.jobs):>15}\n"])
 
     def succeed(self) -> None:
         """Delete what is not needed any more; print the paths of the results, and the answers."""
         delete_kept(self.results)
         page = Path(self.results, "report/index.html")
-        targets = sorted(self.workflow.dag_settings.targets)
+        targets = sorted(set(self.workflow.dag_settings.targets) - {"all", "default", "report"})
         if not targets and page.exists():
             _print_last(f"report: {page}")
             targets = answers(page)

@@ -122,7 +122,7 @@ class Derived(Source):
         """Convert the settings of the other collection; refuse a source within itself."""
         own = type(self).__module__.rpartition(".")[2]
         if self.of.get("source") == own:
-            raise InputError(f"of.source is {own}; allowed: another source")
+            raise InputError(f"of.source is {own}; expected another source")
         object.__setattr__(self, "of", typed(self.of, "of"))  # settings are frozen
 
     @property
@@ -188,7 +188,7 @@ def names() -> list[str]:
 def source(name: str) -> ModuleType:
     """Return the module of a source; raises `InputError` for an unknown name."""
     if name not in names():
-        raise InputError(f"{name} is not a source of collections; allowed: {', '.join(names())}")
+        raise InputError(f"{name} is not a source of collections; expected {', '.join(names())}")
     return importlib.import_module(f"cdmae.collections.sources.{name}")
 
 
@@ -209,7 +209,7 @@ def nested(values: Mapping[str, Any], key: str) -> Source:
         if value:
             raise InputError(
                 f"{key}.{name} is {show(value)}, but only an entry of `collections` can have its "
-                f"texts written; allowed: {key}.texts, a file"
+                f"texts written; expected {key}.texts, a file"
             )
     return made
 

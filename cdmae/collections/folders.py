@@ -72,7 +72,7 @@ def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
     if layout and not paths:
         raise InputError(
             f"path is {folder}, and {folder.absolute()} holds no {stem}{suffix}, also compressed; "
-            f"allowed: a folder in {layout} layout"
+            f"expected a folder in {layout} layout"
         )
     return paths[0] if paths else None
 
@@ -91,7 +91,7 @@ def check_folder(path: str) -> Path:
     Without this check, an unreadable folder would look empty.
     """
     if not path.strip():
-        raise InputError("path is empty; allowed: a folder")
+        raise InputError("path is empty; expected a folder")
     folder = Path(os.path.expanduser(path))
     name = f"path is {show(path)}, and {show(str(folder.absolute()))}"
     try:
@@ -99,7 +99,7 @@ def check_folder(path: str) -> Path:
     except (FileNotFoundError, NotADirectoryError) as error:
         state = "a file" if isinstance(error, NotADirectoryError) else "not there"
         raise InputError(
-            f"{name} is {state}; allowed: a folder with the collection's files"
+            f"{name} is {state}; expected a folder with the collection's files"
         ) from None
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}") from None

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
+# the share of judgments whose passages a collection may lack, as published ones do
+MOST_ABSENT = 0.1
 _SHOWN = 100  # the most characters of an id in messages
 _SAMPLE = 1000  # rows of each file from which the size of a collection is estimated
 
@@ -85,9 +87,9 @@ class Rows:
 class Parts:
     """Hold the inputs of a collection: its passages, and the queries and judgments of each split.
 
-    Several splits may share their queries. Users cannot correct a `published` collection. Its
-    judgments of unknown passages are therefore counted and kept; its repeated judgments and its
-    judgments of unknown queries are counted and dropped.
+    Several splits may share their queries. Judgments of a few unknown passages are counted and
+    kept. Users cannot correct a `published` collection: it may have more of them, and its repeated
+    judgments and its judgments of unknown queries are counted and dropped.
     """
 
     passages: Rows
@@ -214,7 +216,8 @@ def _qrels(
     for fault, mask in irregular.items():
         if not mask.any():
             continue
-        if not parts.published:
+        is_rare = fault == "of unknown passages" and mask.mean() <= MOST_ABSENT
+        if not (parts.published or is_rare):
             raise _irregular(parts, split, fault, frame, int(mask.argmax()))
         counts[f"judgments {fault}"] = int(mask.sum())
     frame["passage_id"] = frame["passage_id"].mask(without_text | irregular["of unknown passages"])
@@ -230,7 +233,7 @@ def _check_relevant(qrels: Rows, split: str, frame: pd.DataFrame) -> None:
     if highest < 1:
         raise InputError(
             f"{qrels.path} marks no passage as relevant for split {split}: the highest grade is "
-            f"{highest}; allowed: judgments with a grade of 1 or more, or a split without judgments"
+            f"{highest}; expected judgments with a grade of 1 or more, or a split without judgments"
         )
 
 

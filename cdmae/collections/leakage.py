@@ -79,7 +79,7 @@ def check_shares(shares: dict[str, float]) -> None:
     whole = sum(shares.values())
     if whole >= 1:
         raise InputError(
-            f"holdout takes {whole:g} of {DIVIDED}; allowed: shares with a sum below 1"
+            f"holdout takes {whole:g} of {DIVIDED}; expected shares with a sum below 1"
         )
 
 
@@ -204,11 +204,11 @@ def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: i
                 f"holdout gives {split} {shares[split]} of {DIVIDED}, {count(number)} of "
                 f"{count(len(ids))} queries, of which {count(held)} can be held out: queries that "
                 "share a relevant passage or a text stay together, and the largest group has "
-                f"{count(max(sizes.values()))}; allowed: other shares, or a split {split} in the "
+                f"{count(max(sizes.values()))}; expected other shares, or a split {split} in the "
                 "data"
             )
     if DIVIDED not in split_of.values():
         raise InputError(
-            f"holdout takes all {count(len(ids))} queries of {DIVIDED}; allowed: smaller shares"
+            f"holdout takes all {count(len(ids))} queries of {DIVIDED}; expected smaller shares"
         )
     return pd.Series(groups).map(split_of)

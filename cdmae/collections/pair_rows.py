@@ -113,7 +113,7 @@ def _pair(row: Row, query: str, positive: str) -> Pair:
     columns = [name for name in row.values if NEGATIVES.fullmatch(name)]
     negatives = [passage for name in columns for passage in _passages(row, name)]
     if not positives:
-        raise row.fault(f"{positive} has no passage; allowed: at least one")
+        raise row.fault(f"{positive} has no passage; expected at least one")
     if len(positives) == 1 and not positives[0].name:
         name = row.text(*IDS, required=False)
         positives = [replace(positives[0], name=name, of_row=True)]
@@ -126,7 +126,7 @@ def _pair(row: Row, query: str, positive: str) -> Pair:
     label = row.numbers(labelled) if labelled else []
     if label and not negatives:
         if label not in ([0], [1]):
-            raise row.fault(f"{labelled} is {show(row.values[labelled])}; allowed: 0 or 1")
+            raise row.fault(f"{labelled} is {show(row.values[labelled])}; expected 0 or 1")
         relevant = label == [1]
     elif len(label) == len(negatives) and label:
         scores = [0.0] * len(positives) + [-margin for margin in label]

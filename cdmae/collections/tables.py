@@ -66,7 +66,7 @@ class Row:
             words = f"{' or '.join(names)} is missing or empty; it has {_columns(self.values)}"
             raise self.fault(words)
         if not isinstance(value, str) or (required and not value.strip()):
-            raise self.fault(f"{key} is {show(value)}; allowed: text")
+            raise self.fault(f"{key} is {show(value)}; expected text")
         try:
             value.encode()
         except UnicodeEncodeError:
@@ -94,7 +94,7 @@ class Row:
             except (TypeError, ValueError, OverflowError):
                 number = math.nan
             if not math.isfinite(number):
-                raise self.fault(f"{key} has {show(value)}; allowed: finite numbers")
+                raise self.fault(f"{key} has {show(value)}; expected finite numbers")
             found.append(number)
         return found
 
@@ -103,7 +103,7 @@ class Row:
         value = str(self.values[key]).strip()
         number = int(float(value)) if _NUMBER.fullmatch(value) else 2**15
         if not -(2**15) <= number < 2**15:
-            words = f"the grade is {show(value)}; allowed: a whole number from -32768 to 32767"
+            words = f"the grade is {show(value)}; expected a whole number from -32768 to 32767"
             raise self.fault(words)
         return number
 
@@ -150,7 +150,7 @@ def judgments(path: Path) -> Iterator[tuple[int, tuple[str, str, int]]]:
             del cells[1]  # TREC's second column is not used
         row = Row(path, number, dict(zip(("query", "passage", "grade"), cells, strict=False)))
         if len(cells) != 3:
-            words = "allowed: query id, passage id and grade, or the four columns of TREC"
+            words = "expected query id, passage id and grade, or the four columns of TREC"
             raise row.fault(f"{len(line.split())} columns; {words}")
         if number > 1 or cells[2].strip().lower() not in GRADE:
             yield number, (cells[0], cells[1], row.grade("grade"))
@@ -226,7 +226,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             yield file
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path} cannot be read ({reason}); allowed: a complete file") from None
+        raise InputError(f"{path} cannot be read ({reason}); expected a complete file") from None
 
 
 def _unpacked(path: Path) -> Any:
@@ -247,7 +247,7 @@ def _plain(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
     for number, line in lines(path):
         cells = line.split("\t")
         if len(cells) != len(columns):
-            words = f"{len(cells)} columns separated by tabs; allowed: {', '.join(columns)}"
+            words = f"{len(cells)} columns separated by tabs; expected {', '.join(columns)}"
             raise fault(path, number, words)
         if number == 1 and _HEADER.issuperset(cell.strip().lower() for cell in cells):
             raise fault(path, number, f"a header ({', '.join(cells)}); delete the line")
@@ -258,10 +258,10 @@ def _object(path: Path, number: int, line: str) -> Row:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
-        words = f"not JSON that can be read ({error}); allowed: one object per line"
+        words = f"not JSON that can be read ({error}); expected one object per line"
         raise fault(path, number, words) from None
     if not isinstance(entry, dict):
-        words = f"not a JSON object but {type(entry).__name__}; allowed: an object with columns"
+        words = f"not a JSON object but {type(entry).__name__}; expected an object with columns"
         raise fault(path, number, words)
     return Row(path, number, {key.casefold(): value for key, value in entry.items()})
 

@@ -66,7 +66,7 @@ def new(
     from cdmae.proposal import encoders, recipe, survey
 
     if head not in ("", "dense", "sparse"):
-        raise InputError(f"--head is {head}; allowed: dense, sparse")
+        raise InputError(f"--head is {head}; expected dense, sparse")
     if head and encoder in ("", "none"):
         raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
     given = Path(os.path.expanduser(folder))
@@ -132,9 +132,9 @@ def new_file(to: str, force: bool) -> Path:
     target = Path(to).resolve()
     if not to or to.endswith("/") or (target.exists() and not target.is_file()):
         what = f"{to}, which is not a file" if to else "empty"
-        raise InputError(f"--to is {what}; allowed: a name for the new config file")
+        raise InputError(f"--to is {what}; expected a name for the new config file")
     if target.exists() and target.suffix not in (".yaml", ".yml"):
-        raise InputError(f"--to is {to}, which is no config; allowed: a name that ends in .yaml")
+        raise InputError(f"--to is {to}, which is no config; expected a name that ends in .yaml")
     if target.exists() and not force:
         raise InputError(f"{to} exists; --force overwrites it, --to names another file")
     return target

@@ -77,7 +77,7 @@ def _check_grades(qrels: pd.DataFrame, parsed: dict[str, Measure], judgments: ob
     lowest = min(grades.values(), default=1)
     if lowest > highest:
         raise InputError(
-            f"{judgments} have no relevant passage: their highest grade is {highest}; allowed: "
+            f"{judgments} have no relevant passage: their highest grade is {highest}; expected "
             f"judgments with a grade of {lowest} or more, or measures with a lower threshold "
             "(evaluation.relevant, or rel in their names)"
         )

@@ -151,7 +151,7 @@ def _gaps(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if len(a) != len(b) or not len(a):
         raise InputError(
             f"values of {len(a)} and {len(b)} queries cannot be paired; "
-            "allowed: the same number of values, at least one"
+            "expected the same number of values, at least one"
         )
     return a - b
 

@@ -89,7 +89,7 @@ def write(model: Model, folder: Path, texts: Sequence[str], ours: np.ndarray | N
     if not difference <= TOLERANCE:
         raise InputError(
             f"{path} returns numbers that differ by {difference:.1e} from the model's; "
-            f"allowed: {TOLERANCE:.0e}. --no-onnx leaves the file out"
+            f"expected {TOLERANCE:.0e}. --no-onnx leaves the file out"
         )
     return path
 

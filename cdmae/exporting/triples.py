@@ -22,7 +22,7 @@ from cdmae.runs import read_run
 
 @dataclass(frozen=True)
 class Training:
-    """The files and settings that select a system's training groups, as for `groups.read`.
+    """The files and settings that select a system's training groups, as for `groups.read_examples`.
 
     teacher: the run with the teacher's scores; None without a teacher.
     """
@@ -41,7 +41,7 @@ def export(output: Path, training: Training, negatives: int) -> tuple[int, int]:
     `InputError` if no query is left.
     """
     files = (training.collection, training.negatives)
-    examples, _ = groups.read(*files, training.drawing, training.teacher, training.labels)
+    examples, _ = groups.read_examples(*files, training.drawing, training.teacher, training.labels)
     queries = read_queries(training.collection, training.drawing.split)["text"]
     passages = read_passages(training.collection)
     scores = read_run(training.teacher) if training.teacher else None

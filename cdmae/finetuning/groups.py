@@ -236,7 +236,7 @@ class Examples:
         if most < self.drawing.group - 1:
             raise InputError(
                 f"query {self.queries[example]} can have only {most} negatives in a collection of "
-                f"{len(self.texts)} passages; group is {self.drawing.group}; allowed: at most "
+                f"{len(self.texts)} passages; group is {self.drawing.group}; expected at most "
                 f"{most + 1}"
             )
         return drawn[:number]

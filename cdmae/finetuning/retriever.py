@@ -268,7 +268,7 @@ def check_prefixes(stage: Retriever, width: int, name: str) -> None:
     if max(stage.prefixes, default=0) >= width:
         raise InputError(
             f"prefixes of {name} is {list(stage.prefixes)}, but its vectors have {width} numbers; "
-            f"allowed: widths below {width}"
+            f"expected widths below {width}"
         )
 
 

@@ -60,7 +60,9 @@ class Selection:
         selection = cls(best, texts, positives, barred, listed, everyone)
         selection._leave_out("left out without a relevant passage", positives.lengths == 0)
         same_text = selection._mine()
-        selection._leave_out("left out without negatives", selection.negatives.lengths == 0)
+        # such as a query that shares no word with another passage, for BM25
+        alone = selection.negatives.lengths == 0
+        selection.removed["with random negatives only, because the run has no others"] = alone
         copies = same_text & ~_among(listed, barred)
         count = np.bincount(_rows(best.starts)[copies], minlength=len(run))
         selection.removed["negatives removed as copies of a judged passage"] = count
@@ -86,7 +88,7 @@ class Selection:
         if len(wrong):
             raise InputError(
                 f"margin is {margin:g}, a share of the relevant passage's score, but this "
-                f"score is {best[wrong[0]]:g} for query {wrong[0]} of the run; allowed: a margin "
+                f"score is {best[wrong[0]]:g} for query {wrong[0]} of the run; expected a margin "
                 "of 0, or negatives from a system whose scores are above 0, such as BM25 or cosine "
                 "similarity"
             )
@@ -99,8 +101,8 @@ class Selection:
         self.removed["mined negatives removed by the margin"] = before - left
         self.removed["mined negatives left by it"] = left
         self.removed["with random negatives only, because the margin removed all mined ones"] = (
-            left == 0
-        )
+            before > 0
+        ) & (left == 0)
 
     def limit_to_ranked(self, teacher: Run, negatives: int) -> None:
         """Keep only passages that a teacher's run ranks, since the run scores no other passages.
@@ -127,7 +129,7 @@ class Selection:
         left = np.flatnonzero(self.kept)
         if len(left) < count:
             raise InputError(
-                f"train_queries is {count:,}; allowed: up to {len(left):,}, the queries that have "
+                f"train_queries is {count:,}; expected up to {len(left):,}, the queries that have "
                 "a relevant passage and negatives, or 0 for all"
             )
         shares = np.array([stable_share(ids[query]) for query in left])

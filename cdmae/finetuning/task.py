@@ -216,6 +216,6 @@ def steps_of(stage: Stage, examples: int, name: str) -> int:
     per_epoch = examples // stage.queries
     if not per_epoch:
         raise InputError(
-            f"queries is {stage.queries}; allowed: up to {examples}, the training queries of {name}"
+            f"queries is {stage.queries}; expected up to {examples}, the training queries of {name}"
         )
     return max(1, round(stage.epochs * per_epoch))

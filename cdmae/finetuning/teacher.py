@@ -105,7 +105,7 @@ class Teacher:
         if share == 1:
             raise InputError(
                 f"denoise of {name} is {stage.denoise:g}, with which its teacher removes all "
-                "negatives; allowed: 0, a larger denoise, or a better teacher"
+                "negatives; expected 0, a larger denoise, or a better teacher"
             )
 
     def check_stronger(
@@ -129,7 +129,7 @@ class Teacher:
         raise InputError(
             f"the teacher of {name} ranks the positive first in {taught.mean():.0%} of "
             f"{len(known):,} groups, and the weights from which {name} continues already do so in "
-            f"{known.mean():.0%}: it would learn to rank worse; allowed: a better teacher, or "
+            f"{known.mean():.0%}: it would learn to rank worse; expected a better teacher, or "
             "weaker_teacher: allow in its stage"
         )
 
@@ -154,7 +154,7 @@ class Teacher:
                 f"alpha of {name} is {stage.alpha:g}, and its teacher's scores have {entropy:.0%} "
                 f"of the entropy of guessing and rank the positive first in {right:.0%} of the "
                 f"groups (chance: {1 / scores.shape[1]:.0%}): they carry too little information; "
-                "allowed: an alpha of 1 or more, a smaller teacher_temperature (now "
+                "expected an alpha of 1 or more, a smaller teacher_temperature (now "
                 f"{stage.teacher_temperature:g}), or a better teacher (a reranker with more "
                 "training queries or epochs, or another learning rate, or a run with finer scores)"
             )

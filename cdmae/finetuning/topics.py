@@ -40,7 +40,7 @@ def of_queries(
     """
     if stage.topics > len(rows):
         raise InputError(
-            f"topics is {stage.topics}; allowed: up to {len(rows)}, the training queries of "
+            f"topics is {stage.topics}; expected up to {len(rows)}, the training queries of "
             f"{collection}"
         )
     read = sequences.texts(model, "query", queries, rows)

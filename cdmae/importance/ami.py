@@ -57,7 +57,7 @@ def ami(
         ("edges", edges, EDGES),
     ):
         if value not in allowed:
-            raise InputError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
+            raise InputError(f"{name} is {value!r}; expected {', '.join(allowed)}")
     window, words = counts.shape
     totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
     if normaliser == "pooled":

@@ -60,7 +60,7 @@ class Shades:
         """Return the words of a text in the tokenizer's spelling, with importance (equation 8)."""
         ids = self._ids(text)
         if not len(ids):
-            raise InputError(f"the text {text!r} has no words; allowed: a text with at least one")
+            raise InputError(f"the text {text!r} has no words; expected a text with at least one")
         vocabulary = self.tokeniser.vocabulary
         values = self.table.score(ids, vocabulary)
         seen = self.table.seen(ids, vocabulary)

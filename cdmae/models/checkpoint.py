@@ -242,7 +242,7 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
             fits = value in allowed
             words = ", ".join(map(str, allowed))
         if not fits:
-            raise InputError(f"{path} has {key} {show(value)}; allowed: {words}")
+            raise InputError(f"{path} has {key} {show(value)}; expected {words}")
     return described
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PICKLED = (
     "its pytorch_model.bin is damaged, or is a pickle that contains Python code, which is never "
-    "run; allowed: a file of tensors only, preferably model.safetensors (to convert a trusted "
+    "run; expected a file of tensors only, preferably model.safetensors (to convert a trusted "
     "pickle, use safetensors.torch.save_file)"
 )
 # the content that Git LFS leaves instead of a large file that was not downloaded
@@ -64,9 +64,9 @@ def read(
         described = _config(folder, revision)
     family = described["model_type"]
     if not isinstance(family, str) or family not in FAMILIES:
-        raise InputError(f"{name} has the model type {family!r}; allowed: {', '.join(FAMILIES)}")
+        raise InputError(f"{name} has the model type {family!r}; expected {', '.join(FAMILIES)}")
     if described.get("is_decoder"):  # which would see only the words before a word
-        raise InputError(f"{name} has is_decoder true in its config.json; allowed: an encoder")
+        raise InputError(f"{name} has is_decoder true in its config.json; expected an encoder")
     with _reported(name, remedy), weights.seeded(seed):
         network, loaded = _from_pretrained(folder, revision, family, kind)
     network = network.float().eval()

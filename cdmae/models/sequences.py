@@ -73,7 +73,7 @@ def texts(
     room = prompts.room(len(prompt.ids), length)
     if room < 1:
         raise InputError(
-            f"{kind}_prompt uses {len(prompt.ids)} of {length} word-pieces; allowed: a prompt "
+            f"{kind}_prompt uses {len(prompt.ids)} of {length} word-pieces; expected a prompt "
             "that leaves room for a text and two special tokens"
         )
     pieces = Ragged(source.ids, source.starts).take(rows, room)

@@ -28,7 +28,7 @@ class Machine:
     def __post_init__(self) -> None:
         """Refuse GPUs of unknown speed."""
         if self.gpus and self.gpu not in PEAK:
-            raise InputError(f"--gpu is {self.gpu or 'missing'}; allowed: {', '.join(PEAK)}")
+            raise InputError(f"--gpu is {self.gpu or 'missing'}; expected {', '.join(PEAK)}")
 
     @property
     def rate(self) -> float:

@@ -123,14 +123,14 @@ def _texts(file: Path, ids: pd.Index) -> tuple[np.ndarray, list[str]]:
     if len(unknown):
         number, (name, _) = numbered[unknown[0]]
         raise InputError(
-            f"{file}, line {number}: the passage id is {printable(name)}; allowed: an id of the "
+            f"{file}, line {number}: the passage id is {printable(name)}; expected an id of the "
             "collection"
         )
     missing = np.flatnonzero(np.bincount(rows, minlength=len(ids)) == 0)
     if len(missing):
         raise InputError(
             f"{file} has no text for {len(missing):,} of {len(ids):,} passages, such as "
-            f"{printable(ids[missing[0]])}; allowed: a text for every passage"
+            f"{printable(ids[missing[0]])}; expected a text for every passage"
         )
     order = np.argsort(rows, kind="stable")
     return rows[order], [numbered[index][1][1] for index in order.tolist()]

@@ -69,7 +69,7 @@ def published(model: str, head: str, latin: float) -> Encoder | None:
     if not pretrained.HUB_NAME.fullmatch(model):
         raise InputError(
             f"--encoder is {show(model)}, but {show(str(folder.absolute()))} is no folder; "
-            f"allowed: the folder of a model, or a name at the hub such as {LATIN}"
+            f"expected the folder of a model, or a name at the hub such as {LATIN}"
         )
     return _described(model, _downloaded(model), head)
 
@@ -107,7 +107,7 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
     """Describe a model by the small files in a folder, for a head or the one that they name."""
     if pretrained.is_multi_encoder(str(folder)):
         raise InputError(
-            f"--encoder: {model} has a vector per word-piece; allowed: a model with one vector per "
+            f"--encoder: {model} has a vector per word-piece; expected a model with one vector per "
             "text, or a sparse one (config/multi.yaml trains multi-vector retrievers)"
         )
     modules = _json(folder / "modules.json") or []
@@ -118,7 +118,7 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
     if "ForSequenceClassification" in named and not any("Pooling" in kind for kind in kinds):
         raise InputError(
             f"--encoder: {model} is a cross-encoder (its config.json has {named}), which scores "
-            "pairs of texts and has no vectors; allowed: an encoder or a retriever"
+            "pairs of texts and has no vectors; expected an encoder or a retriever"
         )
     normalised = any(kind.endswith("Normalize") for kind in kinds)
     mean = bool(pooling.get("pooling_mode_mean_tokens")) or pooling.get("pooling_mode") == "mean"

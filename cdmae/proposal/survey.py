@@ -58,18 +58,18 @@ class Survey:
 def source_of(path: Path, given: str) -> str:
     """Return the source that reads a file or folder; raise `InputError` if none or several can."""
     if given and given not in SOURCES:
-        raise InputError(f"--source is {given}; allowed: {', '.join(SOURCES)}")
+        raise InputError(f"--source is {given}; expected {', '.join(SOURCES)}")
     if not path.exists():
-        raise InputError(f"{show(str(path))} does not exist; allowed: a folder, or a table")
+        raise InputError(f"{show(str(path))} does not exist; expected a folder, or a table")
     found = [given] if given else _layouts(path)
     if len(found) > 1:
         raise InputError(
-            f"{path} could be {' or '.join(found)}. Name it with --source; allowed: "
+            f"{path} could be {' or '.join(found)}. Name it with --source; expected "
             f"{', '.join(found)}"
         )
     if not found:
         raise InputError(
-            f"{path} contains no data that can be read; allowed: BEIR's layout (corpus.jsonl), MS "
+            f"{path} contains no data that can be read; expected BEIR's layout (corpus.jsonl), MS "
             f"MARCO's (collection.tsv), tables of pairs ({', '.join(tables.SUFFIXES)}), or "
             f"documents ({', '.join(SUFFIXES)})"
         )
@@ -78,12 +78,9 @@ def source_of(path: Path, given: str) -> str:
 
 def _layouts(path: Path) -> list[str]:
     """List the sources that can read a file or folder."""
-    if path.is_file() and tables.suffix_of(path):
-        row = next((row.values for row in tables.rows(path)), {})
-        is_text = not {*QUERY, *POSITIVE} & row.keys() and {*tables.TEXT} & row.keys()
-        return ["text"] if is_text else ["pairs"]
     if path.is_file():
-        return []
+        kind = "text" if _is_text(path) else "pairs"
+        return [kind] if tables.suffix_of(path) else []
     names = {file.name.partition(".jsonl")[0] for file in path.iterdir() if file.is_file()}
     if "corpus" in names and ("queries" in names or not _pairs_in(path)):
         return ["beir"]
@@ -94,9 +91,19 @@ def _layouts(path: Path) -> list[str]:
     texts = [file for file in files if file.suffix.lower() in SUFFIXES]
     if has_tables:
         texts = [file for file in texts if not ABOUT.match(file.name)]
+    if not texts and len(files) == 1 and has_tables and _is_text(files[0]):
+        return ["text"]
     # a table in a folder below is read only where there are no texts
     found = ["pairs"] if _tables_in(path) or (has_tables and not texts) else []
     return [*found, "text"] if texts else found
+
+
+def _is_text(table: Path) -> bool:
+    """Return whether a table has texts, but no queries: its rows are documents."""
+    if not tables.suffix_of(table):
+        return False
+    row = next((row.values for row in tables.rows(table)), {})
+    return not {*QUERY, *POSITIVE} & row.keys() and bool({*tables.TEXT} & row.keys())
 
 
 def files_below(path: Path) -> list[Path]:
@@ -129,7 +136,9 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
                 f"--query and --positive name columns of pairs, but {path} is read as {source}; "
                 "remove them, or give a table of pairs"
             )
-        return {"path": str(path)}
+        files = files_below(path)
+        is_table = source == "text" and len(files) == 1 and tables.suffix_of(files[0])
+        return {"path": str(files[0] if is_table else path)}
     if path.is_dir() and not _tables_in(path):
         folders = sorted({file.parent for file in files_below(path) if tables.suffix_of(file)})
         if len(folders) != 1:

@@ -100,14 +100,14 @@ def _load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     missing = sorted(found["missing_keys"])
     if missing:
         raise InputError(
-            f"the model {model} lacks {len(missing)} weights, such as {missing[0]}; allowed: a "
+            f"the model {model} lacks {len(missing)} weights, such as {missing[0]}; expected a "
             "sequence-to-sequence model with all weights"
         )
     words = loaded.get_input_embeddings().num_embeddings
     if len(tokenizer) > words:
         raise InputError(
             f"the model {model} has {words:,} word-pieces, but its tokenizer has "
-            f"{len(tokenizer):,}; allowed: a model with the tokenizer that it was trained with"
+            f"{len(tokenizer):,}; expected a model with the tokenizer that it was trained with"
         )
     for commit in networks.commits(model=model).values():
         say(f"{model}: using commit {commit} of the hub")

@@ -198,7 +198,7 @@ def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
         logging.enable_progress_bar()
     if loaded.similarity_fn_name not in COMPARED[kind]:
         raise InputError(
-            f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: "
+            f"the model {model} compares vectors by {loaded.similarity_fn_name}; expected "
             f"{', '.join(COMPARED[kind])}"
         )
     for commit in networks.commits(model=model).values():
@@ -247,13 +247,13 @@ def _kind(model: str, name: str, where_from: dict[str, Any], head: str) -> str:
         published = "multi"
     if published:
         if head not in ("auto", published):
-            raise InputError(f"head is {head}; allowed: {published}, which its files describe")
+            raise InputError(f"head is {head}; expected {published}, which its files describe")
         return published
     if architectures[0].endswith("ForSequenceClassification"):
-        raise InputError("it scores pairs of texts; allowed: a model of vectors")
+        raise InputError("it scores pairs of texts; expected a model of vectors")
     if head == "auto" and architectures[0].endswith("ForMaskedLM"):
         raise InputError(
-            "a language model without modules.json does not say how it makes vectors; allowed: "
+            "a language model without modules.json does not say how it makes vectors; expected "
             "head: dense, for the mean of its states, or head: sparse, for SPLADE"
         )
     return "dense" if head == "auto" else head
@@ -328,5 +328,5 @@ def _check_room(name: str, model: Loaded, prompt: str, task: str) -> None:
     if taken >= length:
         raise InputError(
             f"the model {name} cuts texts at {length} word-pieces, and the prompt and the special "
-            f"tokens take {taken}; allowed: a shorter prompt, or a length above {taken}"
+            f"tokens take {taken}; expected a shorter prompt, or a length above {taken}"
         )

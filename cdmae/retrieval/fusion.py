@@ -35,7 +35,7 @@ class Fusion:
         """Compute the unweighted values; k: the constant of reciprocal ranks, 1 / (k + rank)."""
         if not runs or len({len(run) for run in runs}) > 1:
             raise InputError(
-                f"runs of {[len(run) for run in runs]} queries cannot be fused; allowed: runs of "
+                f"runs of {[len(run) for run in runs]} queries cannot be fused; expected runs of "
                 "the same queries"
             )
         self.systems = len(runs)

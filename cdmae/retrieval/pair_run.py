@@ -42,7 +42,7 @@ def read_run(
         if pair.negatives or has_scores:
             if scored not in (None, has_scores):
                 raise fault(
-                    path, number, "some rows have scores and others do not; allowed: all or none"
+                    path, number, "some rows have scores and others do not; expected all or none"
                 )
             scored = has_scores
         positive = pair.positives[0].text
@@ -59,7 +59,7 @@ def read_run(
     if not lines:
         raise InputError(
             f"{path} has negatives or scores for none of the {len(queries):,} queries of the "
-            "split; allowed: a table that has them for some"
+            "split; expected a table that has them for some"
         )
     found, listed = np.array(list(lines), np.int64).T
     scores = np.array(list(lines.values()), np.float32)

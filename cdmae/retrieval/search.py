@@ -38,7 +38,7 @@ def search(
     candidates: for multi-vectors, a run with the passages to score for each query; None: all.
     """
     if depth < 1:
-        raise InputError(f"the search depth is {depth}; allowed: from 1")
+        raise InputError(f"the search depth is {depth}; expected from 1")
     widths = [shards.width] if isinstance(shards, Impacts) else [s.shape[1] for s in shards]
     for width in widths:
         if width != queries.shape[1]:

@@ -108,7 +108,7 @@ def read_run(
         ("passage_id", passage_ids, "collection"),
     ):
         rows = pd.Index(names(known, column.removesuffix("_id"))).get_indexer(lines[column])
-        _refuse(rows < 0, path, lines[column], f"{column} is", f"allowed: ids of the {of}")
+        _refuse(rows < 0, path, lines[column], f"{column} is", f"expected ids of the {of}")
         lines[column] = rows
     found = (lines[column].to_numpy() for column in ("query_id", "passage_id", "score", "rank"))
     queries, passages, scores, ranks = found
@@ -139,10 +139,10 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
     """Read judgments in TREC's format or BEIR's: a frame (query_id, passage_id, grade)."""
     lines = _columns(path, ("query_id", "Q0", "passage_id", "grade"))
     if lines.empty:
-        raise InputError(f"{path} is empty; allowed: lines of query_id Q0 passage_id grade")
+        raise InputError(f"{path} is empty; expected lines of query_id Q0 passage_id grade")
     allowed = f"a whole number from {-GRADES} to {GRADES - 1}"
     grades = _numbers(path, lines["grade"], "the grade", -GRADES, GRADES - 1, allowed)
-    _refuse(grades % 1 != 0, path, lines["grade"], "the grade is", f"allowed: {allowed}")
+    _refuse(grades % 1 != 0, path, lines["grade"], "the grade is", f"expected {allowed}")
     lines["grade"] = grades.astype(int)
     return lines
 
@@ -153,7 +153,7 @@ def _numbers(
     """Convert a column to float64; refuse what is not a number between two limits."""
     numbers = pd.to_numeric(values, errors="coerce").astype(np.float64)
     wrong = ~numbers.between(least, largest)
-    _refuse(wrong, path, values, f"{name} is", f"allowed: {allowed}")
+    _refuse(wrong, path, values, f"{name} is", f"expected {allowed}")
     return numbers
 
 
@@ -174,7 +174,7 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
         "index_col": False,  # otherwise, pandas uses surplus columns as an index
     }
     check_file(path)
-    expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
+    expected = f"expected the {len(columns)} columns {' '.join(columns)}"
     try:
         lines = pd.read_csv(path, names=[*columns, "rest"], **options)
     except Exception as error:  # from pandas or from a library of compression
@@ -188,11 +188,11 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
     first = lines[columns[0]].fillna("")
     _refuse(lines.isna().all(axis=1), path, first, "the line is empty:", "remove it")
     wrong = lines["rest"].notna() | lines[columns[-1]].isna()
-    expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
+    expected = f"expected the {len(columns)} columns {' '.join(columns)}"
     _refuse(wrong, path, first, f"not {len(columns)} columns; it begins with", expected)
     twice = lines.duplicated(["query_id", "passage_id"])
     words = "the query has a second line for"
-    _refuse(twice, path, lines["passage_id"], words, "allowed: one line for each passage")
+    _refuse(twice, path, lines["passage_id"], words, "expected one line for each passage")
     return lines
 
 

@@ -30,7 +30,7 @@ def read_prompt(text: str, tokenizer: Path | str) -> tuple[int, ...]:
     if len(found) > 1 or () in found:
         raise InputError(
             f"the tokenizer in {tokenizer} joins the end of the prompt {show(text)} to the "
-            "first word of a text; allowed: a prompt that ends with a line break, or, for "
+            "first word of a text; expected a prompt that ends with a line break, or, for "
             "tokenizers like BERT's, with a space or a punctuation mark"
         )
     return found.pop()

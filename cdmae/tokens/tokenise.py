@@ -63,7 +63,7 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
     if len(fixed) > vocabulary:
         raise InputError(
             f"vocabulary is {vocabulary}, but the single characters of this text need "
-            f"{len(fixed)}; allowed: a larger vocabulary"
+            f"{len(fixed)}; expected a larger vocabulary"
         )
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary,
@@ -114,13 +114,13 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
     # Without files, transformers makes a tokenizer with special tokens only.
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):
         raise InputError(
-            f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json "
+            f"{folder} holds no tokenizer; expected one with the word-pieces of a tokenizer.json "
             "or vocab.txt"
         )
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise InputError(
-            f"{folder} holds no fast tokenizer; allowed: a tokenizer that `tokenizers` can load"
+            f"{folder} holds no fast tokenizer; expected a tokenizer that `tokenizers` can load"
         )
     check(json.loads(backend.to_str()), folder)
     return tokenizer

@@ -67,7 +67,7 @@ class Vocabulary:
             if ids[f"{name}_id"] is None:
                 raise InputError(
                     f"the tokenizer in {folder} names no {name}_token in its "
-                    "tokenizer_config.json; allowed: the tokenizer of a masked language model"
+                    "tokenizer_config.json; expected the tokenizer of a masked language model"
                 )
         special = np.array([piece in named.values() for piece in pieces])
         for index, token in tokenizer.get_added_tokens_decoder().items():
@@ -112,7 +112,7 @@ def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
     if not (is_single_framed and is_pair_framed and set(pair[1:]) == {single[1]}):
         raise InputError(
             f"the tokenizer in {folder} puts {len(single)} special tokens around a text and "
-            f"{len(pair)} around a pair; allowed: one before it, one after it, and one or two of "
+            f"{len(pair)} around a pair; expected one before it, one after it, and one or two of "
             "the latter between two texts"
         )
     return {
@@ -174,5 +174,5 @@ def check(parts: dict[str, Any], folder: Path | str) -> None:
     if not parts.get("pre_tokenizer"):
         raise InputError(
             f"the tokenizer in {folder} does not divide texts into words: it has no pre_tokenizer; "
-            "allowed: a tokenizer with a pre_tokenizer"
+            "expected a tokenizer with a pre_tokenizer"
         )

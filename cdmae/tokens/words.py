@@ -34,7 +34,7 @@ def blocks(tokens: Tokens) -> Iterator[Tokens]:
 def begins(ids: np.ndarray, edges: np.ndarray, word_starts: np.ndarray, unit: str) -> np.ndarray:
     """Return whether each word-piece begins a word: bool [T]; titles and texts begin at `edges`."""
     if unit not in UNITS:
-        raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
+        raise InputError(f"unit is {unit!r}; expected {', '.join(UNITS)}")
     if unit == "wordpiece":
         return np.ones(len(ids), bool)
     found = word_starts[ids]

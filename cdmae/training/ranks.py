@@ -95,7 +95,7 @@ class Ranks:
         """Raise `InputError` if the global batch `name` is smaller than the number of processes."""
         if size < self.size:
             raise InputError(
-                f"{name} is {size}; allowed: at least {self.size}, the number of processes"
+                f"{name} is {size}; expected at least {self.size}, the number of processes"
             )
 
 

@@ -44,7 +44,7 @@ def save_seconds() -> float:
     """Return the seconds between two states: ``CDMAE_SAVE_SECONDS``, 60 if it is not set."""
     text = os.environ.get("CDMAE_SAVE_SECONDS", "60")
     if not text.replace(".", "", 1).isdigit():
-        raise InputError(f"CDMAE_SAVE_SECONDS is {text!r}; allowed: a number of seconds from 0")
+        raise InputError(f"CDMAE_SAVE_SECONDS is {text!r}; expected a number of seconds from 0")
     return float(text)
 
 

@@ -73,10 +73,10 @@ def test_texts_are_appended_and_queries_and_judgments_stay(base, tmp_path, name)
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (LINES[:2], "texts.tsv, the end; allowed: a text of p2, the next passage"),
-        ([LINES[2], *LINES[:2]], "texts.tsv, line 1: a text of p2; allowed: a text of p1, the"),
-        ([*LINES, "p9\tw"], "texts.tsv, line 5: a text of p9; allowed: the end, because all"),
-        ([*LINES[:3], "p3"], "texts.tsv, line 4: 1 columns separated by tabs; allowed: pass"),
+        (LINES[:2], "texts.tsv, the end; expected a text of p2, the next passage"),
+        ([LINES[2], *LINES[:2]], "texts.tsv, line 1: a text of p2; expected a text of p1, the"),
+        ([*LINES, "p9\tw"], "texts.tsv, line 5: a text of p9; expected the end, because all"),
+        ([*LINES[:3], "p3"], "texts.tsv, line 4: 1 columns separated by tabs; expected pass"),
     ],
 )
 def test_texts_of_other_passages_are_refused_before_a_run(base, tmp_path, lines, message):
@@ -86,10 +86,10 @@ def test_texts_of_other_passages_are_refused_before_a_run(base, tmp_path, lines,
 
 
 def test_a_missing_file_and_a_second_expansion_are_refused(base, tmp_path):
-    with pytest.raises(InputError, match="texts is nowhere.tsv, and .* is no file; allowed: a"):
+    with pytest.raises(InputError, match="texts is nowhere.tsv, and .* is no file; expected a"):
         parse(expanded.Settings, {"of": base, "texts": "nowhere.tsv"})
     of = {"source": "expanded", "of": base, "texts": written(tmp_path, LINES)}
-    with pytest.raises(InputError, match="of.source is expanded; allowed: another source"):
+    with pytest.raises(InputError, match="of.source is expanded; expected another source"):
         parse(expanded.Settings, {"of": of, "texts": of["texts"]})
 
 
@@ -142,7 +142,6 @@ def config(values, base, tmp_path):
 def test_a_config_names_the_passages_that_bm25_indexes(config):
     loaded = load(config).systems
     assert [loaded[name].indexed("docs") for name in ("bm25", "t5")] == ["docs", "more"]
-    assert loaded["t5"].in_words() == "BM25, k1 0.9, b 0.4, expanded passages"
 
 
 @pytest.mark.parametrize(

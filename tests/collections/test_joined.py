@@ -79,16 +79,18 @@ def test_the_queries_of_chosen_splits_are_joined_too(parts, tmp_path):
 
 
 def test_a_split_without_judgments_is_not_joined(parts):
-    with pytest.raises(InputError, match="splits has train, which has no judgments anywhere; all"):
+    with pytest.raises(
+        InputError, match="splits has train, which has no judgments anywhere; expected"
+    ):
         joined.Settings(of=parts, splits=("train",)).judged()
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"two": None, "notes": None}, "of has 1 collections; allowed: two or more"),
+        ({"two": None, "notes": None}, "of has 1 collections; expected two or more"),
         ({"two": 3}, "of.two is not a mapping"),
-        ({"two": {"source": "joined", "of": {}}}, "of.two.source is joined; allowed: another"),
+        ({"two": {"source": "joined", "of": {}}}, "of.two.source is joined; expected another"),
         ({"two": {"source": "beer"}}, "beer is not a source"),
         ({"two": {"source": "beir", "path": "a", "pth": "b"}}, "pth"),
     ],

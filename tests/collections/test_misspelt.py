@@ -87,10 +87,10 @@ def test_stop_words_short_words_and_other_scripts_stay(text):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"splits": ["dev"]}, r"splits has dev; allowed: splits with judgments \(test\)"),
-        ({"splits": []}, "allowed: one split or more"),
+        ({"splits": ["dev"]}, r"splits has dev; expected splits with judgments \(test\)"),
+        ({"splits": []}, "expected one split or more"),
         ({"splits": ["test", "test"]}, "each once"),
-        ({"of": {"source": "misspelt"}}, "of.source is misspelt; allowed: another source"),
+        ({"of": {"source": "misspelt"}}, "of.source is misspelt; expected another source"),
     ],
 )
 def test_wrong_settings_are_refused(base, changed, message):

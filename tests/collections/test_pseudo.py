@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cdmae.collections import Counts
-from cdmae.collections.sources import expanded, pseudo, pydocs
+from cdmae.collections.sources import expanded, pseudo
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
@@ -89,18 +89,11 @@ def test_splits_files_and_counts_are_known_before_reading(settings, tmp_path, ch
     assert len(names) == len(set(names)) == sum(counts.values())
 
 
-def test_a_check_does_not_harvest_docstrings(monkeypatch):
-    monkeypatch.delattr(pydocs.Settings, "load")
-    assert pseudo.Settings(of={"source": "pydocs", "size": "smoke"}).check() == Counts(
-        splits={"train": (None, 1)}
-    )
-
-
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"of": {"source": "pseudo"}}, "of.source is pseudo; allowed: another source"),
-        ({"of": {"source": "pages"}}, "pages is not a source of collections; allowed: beir"),
+        ({"of": {"source": "pseudo"}}, "of.source is pseudo; expected another source"),
+        ({"of": {"source": "pages"}}, "pages is not a source of collections; expected beir"),
         ({"of": {"source": "beir"}}, "of.path is missing"),
         (
             {"of": {"source": "beir", "path": "x", "pth": "y"}},
@@ -134,6 +127,7 @@ def test_dev_must_leave_queries_to_train_on(settings, tmp_path):
     ("text", "query"),
     [
         ("    pip install it now\n\nThen it is there. It runs as a service.", "Then it is there."),
+        ("Install it like this:\n\n    pip install it\n\nThen it is there. It runs now.", "Then it is there."),
         ("See [the guide](a/b#c) for it. Then it runs as a service here.", ""),
         ("word " * 31 + "end. Then it runs as a service here.", ""),
         ("self.x = f(a)[0] == {1: b}; y |= z. Then it runs as a service.", ""),
@@ -218,7 +212,7 @@ def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_pat
             {"method": "written"},
             "method is written; it needs texts, a file of queries, or keywords",
         ),
-        ({"method": "mixed", "texts": "nowhere"}, "texts is nowhere, which is no file; allowed: a"),
+        ({"method": "mixed", "texts": "nowhere"}, "texts is nowhere, which is no file; expected a"),
         (
             {"method": "mixed", "texts": "a", "keywords_of": ["b"]},
             "texts and keywords_of are both se",

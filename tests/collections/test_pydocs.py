@@ -96,7 +96,7 @@ def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgme
     further = more.load()
     assert chosen[2] | set(further.queries["unlabelled"]["query_id"]) == chosen[1]
     assert "unlabelled" not in further.qrels
-    with pytest.raises(InputError, match=r"train_queries is 1000; allowed: 0 to"):
+    with pytest.raises(InputError, match=r"train_queries is 1000; expected 0 to"):
         pydocs.Settings(train_queries=1000).load()
     with pytest.raises(InputError, match="unlabelled is 6, but train_queries is 0, which keeps"):
         parse(pydocs.Settings, {"unlabelled": 6})

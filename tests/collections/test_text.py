@@ -7,7 +7,7 @@ import pytest
 
 from cdmae.collections import Counts, documents
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT
-from cdmae.collections.sources import pseudo, text
+from cdmae.collections.sources import text
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.config.load import load
 from cdmae.errors import InputError
@@ -227,12 +227,6 @@ def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, resu
         return
     with pytest.raises(InputError, match=r"^collections\.mine reads all of .*, and results is"):
         load(values)
-
-
-def test_made_queries_leave_out_hidden_files_too(tmp_path):
-    files(tmp_path, a_txt="one", **{".git__b_txt": "two"})
-    of = {"source": "text", "path": str(tmp_path)}
-    assert pseudo.Settings(of=of).depends() == [tmp_path / "a.txt"]
 
 
 # --- real questions -------------------------------------------------------------------------------

@@ -186,6 +186,8 @@ def test_results_do_not_lie_among_the_code(values, folder, monkeypatch):
     monkeypatch.chdir(checks.ROOT)
     for results in (folder, str(checks.ROOT / folder)):
         assert "among the files of the checkout" in refusal(values | {"results": results})
+    long = refusal(values | {"results": "results/" + "a" * 300})
+    assert "names of up to 200 bytes" in long
     assert load(values | {"results": f"{folder}-own".replace("config/", "more/")})
 
 

@@ -87,7 +87,7 @@ LAID_OVER = {
     "heads-medquad": ["heads"], "heads-distilled": ["heads"],
     "unlabelled-minilm": ["unlabelled"], "doct5query": ["systems"],
     "unlabelled-distilled": ["unlabelled", "unlabelled-minilm"],
-    "cisi": ["unlabelled", "unlabelled-minilm"],
+    "cisi": ["unlabelled", "unlabelled-minilm"], "paper-ablations": ["paper"],
 }  # fmt: skip
 
 

@@ -184,7 +184,7 @@ def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused
     [(0, ["RR@10", "nDCG@10"], 1), (-100, ["nDCG@10"], 1), (1, ["RR(rel=2)@10", "R(rel=3)@5"], 2)],
 )
 def test_judgments_without_a_relevant_passage_are_refused(grade, names, lowest):
-    sentence = f"docs, split dev, have no relevant passage: their highest grade is {grade}; allowed: judgments with a "
+    sentence = f"docs, split dev, have no relevant passage: their highest grade is {grade}; expected judgments with a "
     with pytest.raises(
         InputError,
         match=f"^{sentence}grade of {lowest} or more, or measures with a lower threshold",

@@ -56,12 +56,12 @@ def read(path):
 
 def test_rows_are_read_back_as_the_groups_with_the_same_number_of_negatives(tmp_path, training):
     output = tmp_path / "triples.jsonl"
-    assert export(output, training, 2) == (3, 0)
+    assert export(output, training, 2) == (3, 1)
     assert read(output) == {
         "query q0": ({TEXTS[0], TEXTS[1]}, [TEXTS[4], TEXTS[5]], {}),
         "query q1": ({TEXTS[2]}, [TEXTS[7], TEXTS[0]], {}),
     }
-    assert export(output, training, 3) == (2, 1)
+    assert export(output, training, 3) == (2, 2)
     assert read(output).keys() == {"query q0"}
     with pytest.raises(InputError, match="expected a smaller --negatives"):
         export(output, training, 4)

@@ -47,7 +47,7 @@ def test_a_group_that_no_query_can_fill_ends_the_job_before_its_first_step(
 ):
     monkeypatch.delattr(TRAINERS[kind], "learn")
     recipe = stage(kind, group=PASSAGES + 2, depth=PASSAGES + 2)
-    with pytest.raises(InputError, match=f"group is {PASSAGES + 2}; allowed: at most {PASSAGES}"):
+    with pytest.raises(InputError, match=f"group is {PASSAGES + 2}; expected at most {PASSAGES}"):
         train(TRAINERS[kind], tiny, tmp_path, recipe)
 
 

@@ -81,5 +81,5 @@ def test_every_loss_is_added_for_each_prefix(tiny, tmp_path, teacher, similarity
 
 def test_prefixes_that_are_none_are_refused():
     recipe = stage("retriever", prefixes=(16, 32))
-    with pytest.raises(InputError, match="its vectors have 32 numbers; allowed: widths below 32"):
+    with pytest.raises(InputError, match="its vectors have 32 numbers; expected widths below 32"):
         retriever.check_prefixes(recipe, 32, "tiny")

@@ -150,7 +150,7 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(warmup_steps, epochs, e
 
 
 def test_a_batch_larger_than_the_training_is_refused():
-    with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
+    with pytest.raises(InputError, match="queries is 6; expected up to 5"):
         stage_schedule(stage("retriever"), 5, "tiny")
 
 

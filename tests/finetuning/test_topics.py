@@ -32,5 +32,5 @@ def test_topics_follow_from_the_initial_weights(tiny):
 
 
 def test_more_topics_than_queries_are_refused(tiny, tmp_path):
-    with pytest.raises(InputError, match=rf"topics is 99; allowed: up to {QUERIES}, the training"):
+    with pytest.raises(InputError, match=rf"topics is 99; expected up to {QUERIES}, the training"):
         train(retriever, tiny, tmp_path, stage("retriever", topics=99))

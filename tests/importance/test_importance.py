@@ -239,5 +239,5 @@ def test_new_words_count_as_seen_once_and_shares_tell_how_much_is_guessed():
 
 def test_an_unknown_form_is_refused():
     for name in ("pmi", "normaliser", "edges"):
-        with pytest.raises(InputError, match=f"{name} is 'other'; allowed: "):
+        with pytest.raises(InputError, match=f"{name} is 'other'; expected "):
             ami.ami(np.ones((2, 1), np.uint32), np.ones(2), **{name: "other"})

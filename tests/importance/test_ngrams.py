@@ -207,7 +207,7 @@ def test_a_damaged_table_is_refused(name, tmp_path):
 
 
 def test_an_unknown_unit_and_keys_beyond_64_bits_are_refused(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="unit is 'letter'; allowed: word, wordpiece"):
+    with pytest.raises(InputError, match="unit is 'letter'; expected word, wordpiece"):
         ngrams.count_to(tmp_path / "ngrams", random_tokens(0), unit="letter")
     tokens = random_tokens(0)
     table = count(tokens).table

@@ -157,10 +157,10 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
     assert told == SETTINGS | {"max_length": 150}, "what the job is told"
     start = {"collection": "docs", "vocabulary": 3000}
     script("tokenizer")(
-        settings=start, prompted={}, collection=made / "collection", output=tmp_path / "tokenizer"
+        settings=start, collection=made / "collection", output=tmp_path / "tokenizer"
     )
     pieces = vocabulary.read_pieces(made / "tokenizer")
     assert vocabulary.read_pieces(tmp_path / "tokenizer") == pieces
     copied = {"checkpoint": str(made / "tokenizer")}
-    script("tokenizer")(settings=copied, prompted={}, output=tmp_path / "copy")
+    script("tokenizer")(settings=copied, collection=None, output=tmp_path / "copy")
     assert vocabulary.read_pieces(tmp_path / "copy") == pieces

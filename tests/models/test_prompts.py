@@ -89,5 +89,5 @@ def test_a_prompt_that_fills_the_length_is_refused(tiny):
     queries = sequences.queries(tiny.queries, tiny.encoder, 1)
     assert len(model.prompts["query_prompt"].ids) > 6
     short = checkpoint.at(model, 8)
-    with pytest.raises(InputError, match="^query_prompt .* of 8 word-pieces; allowed"):
+    with pytest.raises(InputError, match="^query_prompt .* of 8 word-pieces; expected"):
         sequences.texts(short, "query", queries, np.arange(1))

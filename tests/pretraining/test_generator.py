@@ -146,8 +146,12 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
     ("make", "pieces", "sentence"),
     [
         (lambda: electra(vocab_size=50), PIECES, "has 50 word-pieces and lacks 0"),
-        (electra, SWAPPED, "lacks 2 of those of .*, such as 'w2'; allowed"),
-        (lambda: electra(transformers.ElectraForPreTraining), PIECES, "lacks generator_.*; allowe"),
+        (electra, SWAPPED, "lacks 2 of those of .*, such as 'w2'; expected"),
+        (
+            lambda: electra(transformers.ElectraForPreTraining),
+            PIECES,
+            "lacks generator_.*; expected",
+        ),
         (
             lambda: electra(max_position_embeddings=11),
             PIECES,
@@ -169,7 +173,7 @@ def test_one_that_cannot_be_read_or_has_no_tokenizer_is_refused(tmp_path):
     with pytest.raises(InputError, match="the generator .* cannot be read: "):
         simlm.load(settings, language_model())
     electra().save_pretrained(place)
-    with pytest.raises(InputError, match="generator holds no tokenizer; allowed: "):
+    with pytest.raises(InputError, match="generator holds no tokenizer; expected "):
         simlm.load(settings, start(tmp_path))
     folder(place, electra())
     (place / "model.safetensors").write_bytes(b"damaged")

@@ -73,7 +73,7 @@ def test_the_decoder_masks_all_that_the_encoder_masks_and_cannot_mask_less():
     assert decoder[encoder].all()
     assert decoder.sum() > encoder.sum()
     settings = as_objective("lexmae", SETTINGS)
-    with pytest.raises(InputError, match="decoder_ratio is 0.2; expected with objective lexmae"):
+    with pytest.raises(InputError, match="decoder_ratio is 0.2; expected from encoder_ratio"):
         replace(settings, decoder_ratio=0.2).check_nested()
 
 

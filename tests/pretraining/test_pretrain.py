@@ -228,5 +228,5 @@ def test_what_does_not_fit_together_is_refused(inputs, tmp_path):
         run(inputs, tmp_path, tokens=tmp_path / "other")
     many = state.State(tmp_path, "x", Ranks(0, 7))
     result = Result(None, SETTINGS, tmp_path, {})
-    with pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
+    with pytest.raises(InputError, match="batch is 6; expected at least 7"):
         trainer.train(result, source_of(inputs), many, seed=1)

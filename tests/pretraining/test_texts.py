@@ -172,9 +172,9 @@ def test_texts_are_read_by_passage_id(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("d0\tw1\nd1\tw1\n", r"bad.tsv has no text for 4 of 6 passages, such as d2; allowed"),
-        ("d0\tw1\nz\tw1\n", r"bad.tsv, line 2: the passage id is z; allowed: an id of the coll"),
-        ("d0 w1\n", r"bad.tsv, line 1: 1 columns separated by tabs; allowed: "),
+        ("d0\tw1\nd1\tw1\n", r"bad.tsv has no text for 4 of 6 passages, such as d2; expected"),
+        ("d0\tw1\nz\tw1\n", r"bad.tsv, line 2: the passage id is z; expected an id of the coll"),
+        ("d0 w1\n", r"bad.tsv, line 1: 1 columns separated by tabs; expected "),
     ],
 )
 def test_bad_files_are_refused(corpus, tmp_path, content, message):

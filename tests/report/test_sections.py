@@ -358,5 +358,5 @@ def test_the_origin_and_the_time_of_a_run_are_recorded(monkeypatch):
     monkeypatch.setenv(circumstances.COMMAND, json.dumps(["./run", "-n"]))
     found = circumstances.circumstances()
     assert found["wall"] >= 540 and found["origin"]["command"] == ["./run", "-n"]
-    monkeypatch.setattr(circumstances, "_git", lambda *words: "")
+    monkeypatch.setattr(circumstances, "_output", lambda *words: "")
     assert circumstances.origin() == {"command": ["./run", "-n"]}

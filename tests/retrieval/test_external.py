@@ -138,7 +138,7 @@ def test_prompts_of_the_config_come_before_those_of_the_model(model, tiny):
     (shard,) = encoder.passages(tiny.collection)
     expected = own.encode([f"bada : {text}" for text in tiny.passages], prompt="")
     np.testing.assert_allclose(shard[:], expected, atol=1e-6)
-    with pytest.raises(InputError, match="allowed: a shorter prompt, or a length above"):
+    with pytest.raises(InputError, match="expected a shorter prompt, or a length above"):
         queries(model, ["bado"], 4, query_prompt="lola : ")
 
 
@@ -167,13 +167,13 @@ def test_what_does_not_make_vectors_that_can_be_searched_is_refused(model, tiny,
     cross = changed(tiny.encoder, tmp_path / "cross", "config.json", pairs)
     (tmp_path / "empty").mkdir()
     for name, head, words in (
-        (far, "auto", "compares vectors by euclidean; allowed: dot, cosine"),
-        (str(model), "sparse", "head is sparse; allowed: dense, which its files describe"),
-        (cross, "auto", "scores pairs of texts; allowed: a model of vectors"),
+        (far, "auto", "compares vectors by euclidean; expected dot, cosine"),
+        (str(model), "sparse", "head is sparse; expected dense, which its files describe"),
+        (cross, "auto", "scores pairs of texts; expected a model of vectors"),
         (
             str(tiny.encoder),
             "auto",
-            "without modules.json .* allowed: head: dense, .* head: sparse",
+            "without modules.json .* expected head: dense, .* head: sparse",
         ),
         (str(tmp_path / "empty"), "auto", "cannot load the model .*/empty: ."),
         ("nobody/nothing", "auto", "neither a local folder nor in the hub's cache"),

@@ -109,9 +109,7 @@ def test_vectors_are_read_as_they_were_written(tmp_path):
     for name in ("values", "starts", "pieces"):
         assert (getattr(found, name) == getattr(passages, name)).all()
     path = tmp_path / "v" / "00001.npy"
-    content = bytearray(path.read_bytes())
-    content[-40] ^= 1
-    path.write_bytes(content)
+    path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(InputError, match="00001.npy is not a complete array"):
         shards[1][:]
 

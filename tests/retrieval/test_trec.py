@@ -84,13 +84,13 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("q9 Q0 d1 1 1 x", "line 5: query_id is q9; allowed: ids of the split"),
-        ("q2 Q0 e1 1 1 x", "line 5: passage_id is e1; allowed: ids of the collection"),
+        ("q9 Q0 d1 1 1 x", "line 5: query_id is q9; expected ids of the split"),
+        ("q2 Q0 e1 1 1 x", "line 5: passage_id is e1; expected ids of the collection"),
         ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for d1"),
-        ("q2 Q0 d2 1 high x", "line 5: score is high; allowed: a number"),
-        ("q2 Q0 d2 1 -1e39 x", "line 5: score is -1e39; allowed: a number of float32"),
+        ("q2 Q0 d2 1 high x", "line 5: score is high; expected a number"),
+        ("q2 Q0 d2 1 -1e39 x", "line 5: score is -1e39; expected a number of float32"),
         ("q2 d2 1 1 x", "line 5: not 6 columns; it begins with q2"),
-        ("q2 Q0 d2 1 1 x y z", "line 5: 8 columns; allowed: the 6 columns query_id Q0 passage_id"),
+        ("q2 Q0 d2 1 1 x y z", "line 5: 8 columns; expected the 6 columns query_id Q0 passage_id"),
         ("", "line 5: the line is empty"),
     ],
 )
@@ -112,7 +112,7 @@ def test_judgments_of_trec_and_beir_are_read(tmp_path):
             ["q1", "d2", 0],
         ]
     (tmp_path / "beir").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\tgood\n")
-    with pytest.raises(InputError, match="line 3: the grade is good; allowed: a whole number"):
+    with pytest.raises(InputError, match="line 3: the grade is good; expected a whole number"):
         trec.read_qrels(tmp_path / "beir")
 
 
@@ -135,5 +135,5 @@ def test_a_compressed_run_is_read_and_a_damaged_one_refused(tmp_path):
         file.write(LINES)
     assert len(trec.read_lines(tmp_path / "run.gz")) == 4
     (tmp_path / "run.zip").write_text(LINES)
-    with pytest.raises(InputError, match=r"run.zip cannot be read \(.*\); allowed: the 6 columns"):
+    with pytest.raises(InputError, match=r"run.zip cannot be read \(.*\); expected the 6 columns"):
         trec.read_lines(tmp_path / "run.zip")

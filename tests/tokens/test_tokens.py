@@ -204,7 +204,7 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
     )  # transformers makes an empty tokenizer of it
     with pytest.raises(
         InputError,
-        match="holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json",
+        match="holds no tokenizer; expected one with the word-pieces of a tokenizer.json",
     ):
         tokenise.load_tokenizer(tmp_path)
 

@@ -107,6 +107,6 @@ def test_pairs_equal_the_tokenizer_s_pairs(folder, vocabulary, hugging_face):
 def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
     (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "nothing"}')
-    message = r"names no pad_token in its tokenizer_config.json; allowed: the tokenizer of a"
+    message = r"names no pad_token in its tokenizer_config.json; expected the tokenizer of a"
     with pytest.raises(InputError, match=message):
         Vocabulary.read(tmp_path)

@@ -88,5 +88,5 @@ def test_due_follows_the_environment(tmp_path, monkeypatch):
             assert state.due() == due
     for refused in ("often", "", "nan", "-1"):
         monkeypatch.setenv("CDMAE_SAVE_SECONDS", refused)
-        with pytest.raises(InputError, match=f"CDMAE_SAVE_SECONDS is '{refused}'; allowed: a num"):
+        with pytest.raises(InputError, match=f"CDMAE_SAVE_SECONDS is '{refused}'; expected a num"):
             states.State(tmp_path, "x", states.ALONE)

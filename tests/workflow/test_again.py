@@ -21,8 +21,8 @@ def test_a_second_run_has_nothing_to_do(finished):
     said = finished.run(*SMOKE)
     assert "Nothing to be done" in said
     choice, masking, where = said.splitlines()[-3:]
-    assert choice.startswith("What should I use here? ")
-    assert masking.startswith("Did masking by importance help here? ")
+    assert choice.startswith("Which system shall I use? ")
+    assert masking.startswith("Did masking by importance help? ")
     assert where == "report: results/smoke/report/index.html", "as after the first run"
     assert finished.plan() == Counter()
     assert "report: " not in finished.said

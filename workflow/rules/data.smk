@@ -195,7 +195,7 @@ rule masked_terms:
             "masked_terms",
             lambda wildcards: [
                 f"cdmae.masking.strategies.{name}"
-                for name in ("uniform", "whole_word", "importance")
+                for name in ("uniform", *settings.encoders[wildcards.encoder].maskings)
             ],
         ),
         settings=lambda wildcards: {

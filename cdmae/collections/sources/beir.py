@@ -60,11 +60,11 @@ def _qrels_paths(folder: Path) -> dict[str, Path]:
     layout = f"{folder.name}/{{split}}.tsv, such as {folder.name}/test.tsv"
     loose = sorted(path.name for path in folder.parent.glob("qrels*") if path.is_file())
     if loose:
-        raise InputError(f"{folder.parent / loose[0]} is a file; allowed: a folder with {layout}")
+        raise InputError(f"{folder.parent / loose[0]} is a file; expected a folder with {layout}")
     if not folder.is_dir():
         return {}
     paths = by_split(folder)
     names = sorted(path.name for path in folder.glob("[!.]*"))
     if names and not paths:
-        raise InputError(f"{folder} holds {', '.join(names[:3])} but no .tsv; allowed: {layout}")
+        raise InputError(f"{folder} holds {', '.join(names[:3])} but no .tsv; expected {layout}")
     return paths

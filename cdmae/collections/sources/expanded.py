@@ -65,12 +65,12 @@ class Settings(Derived):
         """Refuse a missing file, an unfit model, and a config with both or neither."""
         if bool(self.texts) == bool(self.model):
             found = "texts and model are both set" if self.texts else "texts is missing"
-            raise InputError(f"{found}; allowed: texts, a file, or model, which writes the texts")
+            raise InputError(f"{found}; expected texts, a file, or model, which writes the texts")
         if self.model:
             pretrained.check(self.model, ("model",))
         elif not self.file.is_file():
             raise InputError(
-                f"texts is {show(self.texts)}, and {self.file.absolute()} is no file; allowed: a "
+                f"texts is {show(self.texts)}, and {self.file.absolute()} is no file; expected a "
                 "file of lines with a passage id, a tab and a text"
             )
         super().__post_init__()
@@ -133,12 +133,12 @@ class Settings(Derived):
             if len(texts) == 1:
                 found = f"line {number}: a text of {printable(owner)}" if number else "the end"
                 raise InputError(
-                    f"{self.file}, {found}; allowed: a text of {printable(passage_id)}, the "
+                    f"{self.file}, {found}; expected a text of {printable(passage_id)}, the "
                     "next passage of the collection"
                 )
             yield passage_id, title, " ".join(texts)
         if number:
             raise InputError(
-                f"{self.file}, line {number}: a text of {printable(owner)}; allowed: the end, "
+                f"{self.file}, line {number}: a text of {printable(owner)}; expected the end, "
                 "because all passages of the collection have their texts"
             )

@@ -37,15 +37,15 @@ class Settings(Derived):
     def __post_init__(self) -> None:
         """Convert the settings of the collections; refuse fewer than two of them."""
         if len(self.of) < 2:
-            raise InputError(f"of has {len(self.of)} collections; allowed: two or more")
+            raise InputError(f"of has {len(self.of)} collections; expected two or more")
         typed = {}
         for name, values in self.of.items():
             if not isinstance(values, dict):
                 raise InputError(
-                    f"of.{name} is not a mapping; allowed: a `source` and its settings"
+                    f"of.{name} is not a mapping; expected a `source` and its settings"
                 )
             if values.get("source") == "joined":
-                raise InputError(f"of.{name}.source is joined; allowed: another source")
+                raise InputError(f"of.{name}.source is joined; expected another source")
             typed[name] = collections.typed(values, f"of.{name}")
         object.__setattr__(self, "of", typed)  # settings are frozen
 
@@ -65,7 +65,7 @@ class Settings(Derived):
             if unjudged or not found:
                 where = f"in {unjudged[0]}" if unjudged else "anywhere"
                 raise InputError(
-                    f"splits has {split}, which has no judgments {where}; allowed: splits with "
+                    f"splits has {split}, which has no judgments {where}; expected splits with "
                     "judgments"
                 )
         return dict.fromkeys(self.splits, True)

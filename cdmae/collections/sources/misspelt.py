@@ -53,7 +53,7 @@ class Settings(Derived):
         """Refuse splits that are listed twice."""
         if not self.splits or len(set(self.splits)) < len(self.splits):
             raise InputError(
-                f"splits is {list(self.splits)}; allowed: one split or more, each once"
+                f"splits is {list(self.splits)}; expected one split or more, each once"
             )
         super().__post_init__()
 
@@ -63,7 +63,7 @@ class Settings(Derived):
         for split in self.splits:
             if not known.get(split):
                 own = ", ".join(name for name, has in known.items() if has) or "none"
-                raise InputError(f"splits has {split}; allowed: splits with judgments ({own})")
+                raise InputError(f"splits has {split}; expected splits with judgments ({own})")
             if split + SUFFIX in known:
                 raise InputError(f"splits has {split}, but {split + SUFFIX} exists; rename it")
         return known | {split + SUFFIX: True for split in self.splits}

@@ -48,7 +48,7 @@ class Settings(Folder):
         lost = sorted(set(qrels) - set(queries))
         if lost:
             raise InputError(
-                f"{qrels[lost[0]]} has no queries; allowed: queries.{lost[0]}.tsv in its folder"
+                f"{qrels[lost[0]]} has no queries; expected queries.{lost[0]}.tsv in its folder"
             )
         asked = partial(tables.queries, columns=("query_id", "text"))
         return Parts(

@@ -105,7 +105,7 @@ class Settings(Folder):
             found.setdefault(split, []).append(table)
         if not found:
             raise InputError(
-                f"path is {self.path}, and {path.absolute()} holds no table of pairs; allowed: "
+                f"path is {self.path}, and {path.absolute()} holds no table of pairs; expected "
                 f"{{split}} with {', '.join(SUFFIXES)}, such as train.csv"
             )
         return found
@@ -124,7 +124,7 @@ def table_at(path: str, key: str) -> Path:
     if not table.is_file():
         raise InputError(f"{key} is {show(path)}, and {table.absolute()} is not a file")
     if not suffix_of(table):
-        raise InputError(f"{key} is {show(path)}; allowed: a table ({', '.join(SUFFIXES)})")
+        raise InputError(f"{key} is {show(path)}; expected a table ({', '.join(SUFFIXES)})")
     return table
 
 

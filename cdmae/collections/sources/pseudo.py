@@ -115,10 +115,10 @@ class Settings(Derived):
                 "of importance"
             )
         if self.texts and self.keywords_of:
-            raise InputError("texts and keywords_of are both set; allowed: one of them")
+            raise InputError("texts and keywords_of are both set; expected one of them")
         if self.texts and not Path(self.texts).is_file():
             raise InputError(
-                f"texts is {show(self.texts)}, which is no file; allowed: a file of lines with a "
+                f"texts is {show(self.texts)}, which is no file; expected a file of lines with a "
                 "passage id, a tab and a query"
             )
         super().__post_init__()
@@ -191,7 +191,7 @@ class Settings(Derived):
         if owner:
             raise InputError(
                 f"{self.texts} has a query for {printable(owner)}, which is not a passage, or not "
-                "in the order of the passages; allowed: the ids of the passages in their order"
+                "in the order of the passages; expected the ids of the passages in their order"
             )
 
     def _written(self) -> Iterator[tuple[str, str]]:
@@ -240,7 +240,7 @@ class Settings(Derived):
         if len(frame) <= self.dev:
             raise InputError(
                 f"dev is {self.dev:,}, but {passages:,} passages give {len(frame):,} different "
-                f"queries by method {self.method}; allowed: up to {len(frame) - 1:,}, or another "
+                f"queries by method {self.method}; expected up to {len(frame) - 1:,}, or another "
                 "method"
             )
         frame["query_id"] = "pseudo-" + frame["passage_id"]
@@ -283,8 +283,12 @@ def _first_sentences(text: str) -> Iterator[str]:
 
 
 def is_query(text: str) -> bool:
-    """Return whether a text has as many words as a query and does not look like code or a link."""
-    return LEAST_QUERY <= len(text.split()) <= MOST_QUERY and is_prose(text)
+    """Return whether a text has as many words as a query and does not look like code or a link.
+
+    A sentence that ends with a colon only announces what follows.
+    """
+    is_sentence = LEAST_QUERY <= len(text.split()) <= MOST_QUERY and not text.endswith(":")
+    return is_sentence and is_prose(text)
 
 
 def is_prose(text: str) -> bool:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # the estimated bytes per word
-QUICK = 2**20  # bytes of documents that are parsed whenever a config is checked
+QUICK = 2**18  # bytes of documents that are parsed whenever a config is checked
 LEVELS = 6  # the most headings that are joined to a title
 SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm")
 # columns of a table of documents
@@ -179,7 +179,7 @@ class Settings(Source):
                 text = file.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(
-                    f"{file} cannot be read ({error}); allowed: text in UTF-8"
+                    f"{file} cannot be read ({error}); expected text in UTF-8"
                 ) from None
             path = file.relative_to(folder).as_posix()
             read = documents.blocks(text, file.suffix.lower())

@@ -141,11 +141,6 @@ class Trained(System):
     once: bool = False
     """true: trained for the first seed only, even with several seeds, on the inputs for it."""
 
-    @property
-    def origin(self) -> str:
-        """Return the name of the entry with the initial weights."""
-        return self.after or self.encoder
-
     def columns(self, config: Config, name: str) -> Columns:
         """Return the training collection, the start, the settings of sampling, and the teacher.
 

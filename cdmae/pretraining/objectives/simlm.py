@@ -185,7 +185,7 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     """
     name = settings.generator
     remedy = (
-        "; allowed: a masked language model with its head, such as google/electra-base-generator"
+        "; expected a masked language model with its head, such as google/electra-base-generator"
     )
     model, _ = networks.read(
         f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy
@@ -203,6 +203,6 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
         raise InputError(
             f"the generator {name} has {model.config.vocab_size:,} word-pieces and lacks "
             f"{len(different):,} of those of the initial checkpoint {start.name_or_path}{example}; "
-            "allowed: a generator with the same vocabulary"
+            "expected a generator with the same vocabulary"
         )
     return model

@@ -47,7 +47,9 @@ def method(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "tables": [],
     }
     if len(gains):
-        values["gains"] = tables.html(gains, "Masks, by their gain over uniform ones")
+        values["gains"] = tables.html(
+            gains, "Masks, by their gain over uniform ones", texts=["encoder"]
+        )
     if len(tested):
         values["claims"] = tables.html(tested, "Claims of the paper, scored here", texts=TEXTS)
     for table in exhibits.on_the_papers_data(facts, frames):

@@ -167,7 +167,7 @@ def search(
         if count > MOST_EXHAUSTIVE:
             raise InputError(
                 f"{count:,} passages with a vector per word-piece are too many to score all; "
-                f"allowed: up to {MOST_EXHAUSTIVE:,}, or candidates: SYSTEM, to score only its best"
+                f"expected up to {MOST_EXHAUSTIVE:,}, or candidates: SYSTEM, to score only its best"
             )
         best = ranking.Best(len(queries), depth)
         for first, block in blocks(shards, PASSAGES):

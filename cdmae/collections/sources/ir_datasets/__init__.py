@@ -126,7 +126,7 @@ class Settings(Source):
         titles = Path(os.path.expanduser(self.title_file)).absolute()
         if self.files != PUBLISHED and not folder.is_dir():
             raise InputError(
-                f"files is {self.files}, and {folder} is not a folder; allowed: a folder"
+                f"files is {self.files}, and {folder} is not a folder; expected a folder"
             )
         if self.title_file and not titles.is_file():
             raise InputError(f"title_file is {self.title_file}, and {titles} is not a file")
@@ -194,5 +194,5 @@ class Settings(Source):
             expected = catalogue.counts(name, part)
             if expected not in (None, count):
                 raise InputError(
-                    f"{name} has {count:,} {part}; allowed: {expected:,}, as published"
+                    f"{name} has {count:,} {part}; expected {expected:,}, as published"
                 )

@@ -104,4 +104,4 @@ def few(name: str, known: list[str]) -> str:
     if text.startswith("did"):
         return text
     dots = " ..." if len(known) > FEW else ""
-    return f"allowed: {', '.join(known[:FEW])}{dots}"
+    return f"expected {', '.join(known[:FEW])}{dots}"

@@ -125,7 +125,7 @@ def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
     for number, line in tables.lines(path):
         passage, tab, title = line.partition("\t")
         if not tab or not passage.isdecimal() or int(passage) >= count:
-            words = f"{line[:40]!r}; allowed: passage id (0 to {count - 1}), tab, title"
+            words = f"{line[:40]!r}; expected passage id (0 to {count - 1}), tab, title"
             raise tables.fault(path, number, words)
         yield int(passage), title.strip()
 
