@@ -151,7 +151,9 @@ def network(size: str, head: str = "dense") -> nn.Module:
         made = BertModel(config_of(size), add_pooling_layer=False)
     if head == "multi":
         with seeded():
-            linear.start(made, multi.layers({"match": "any", "dimensions": DIMENSIONS}), seed=1)
+            linear.start_layers(
+                made, multi.layers({"match": "any", "dimensions": DIMENSIONS}), seed=1
+            )
     return made
 
 
