@@ -48,7 +48,7 @@ def test_the_readme_quotes_results_as_they_are():
 
 def test_every_decision_that_is_cited_has_its_row():
     rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/paper.md").read_text(), flags=re.MULTILINE)
-    files = [*ROOT.glob("cdmae/**/*.py"), *ROOT.glob("config/*"), *ROOT.glob("docs/*.md")]
+    files = [*ROOT.glob("cdmae/**/*.py"), *ROOT.glob("config/**/*"), *ROOT.glob("docs/*.md")]
     cited = {
         number
         for file in files

@@ -108,7 +108,7 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
     if pretrained.is_multi_encoder(str(folder)):
         raise InputError(
             f"--encoder: {model} has a vector per word-piece; expected a model with one vector per "
-            "text, or a sparse one (config/multi.yaml trains multi-vector retrievers)"
+            "text, or a sparse one (config/overlays/multi.yaml trains multi-vector retrievers)"
         )
     modules = _json(folder / "modules.json") or []
     pooling = _json(folder / "1_Pooling/config.json") or {}

@@ -307,7 +307,7 @@ def test_nano_beir_is_read_completely(home, tmp_path, name):
 
 def test_the_catalogue_has_nano_beir_as_its_config_names_it():
     """13 sets with judgments and no further splits: 649 queries."""
-    entries = read_yaml(CONFIG / "nanobeir.yaml")
+    entries = read_yaml(CONFIG / "overlays/nanobeir.yaml")
     datasets = [entry["dataset"] for entry in entries["collections"].values()]
     assert sorted(datasets) == sorted(f"nano-beir/{name}" for name in NANO)
     assert sorted(datasets) == sorted(

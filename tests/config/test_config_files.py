@@ -19,7 +19,8 @@ from cdmae.config.stages import Reranker
 from cdmae.fields import rules_of
 
 FILES = Path(__file__).resolve().parents[2] / "config"
-CONFIGS = sorted(path for path in FILES.rglob("*.yaml") if path.name != "expected.yaml")
+CONFIGS = sorted(path for path in FILES.rglob("*.yaml") if path.parent.name != "recipes")
+NAMED = {path.stem: path for path in CONFIGS}
 
 
 def written(folder, text):
@@ -73,9 +74,7 @@ def test_numbers_of_the_command_line(tmp_path):
     assert (config.seed, config.importance["ami"].window) == ((7, 8), 3)
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in CONFIGS if path.parent == FILES], ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_the_config_files_that_come_along(path, own_files):
     config = load_file(path)
     assert systems.encoders(config).keys() == config.encoders.keys()
@@ -95,7 +94,7 @@ def load_file(path):
     """A config file as a run would take it: over the default, and perhaps others."""
     if path.stem == "config":
         return load(read_yaml(path))
-    paths = [*(FILES / f"{name}.yaml" for name in LAID_OVER.get(path.stem, [])), path]
+    paths = [*(NAMED[name] for name in LAID_OVER.get(path.stem, [])), path]
     return load(gather(FILES / "config.yaml", paths))
 
 

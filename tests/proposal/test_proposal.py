@@ -465,7 +465,7 @@ REFERENCE = Survey(
 
 def test_the_config_that_comes_along_is_what_it_writes_for_beir():
     chosen = recipe.choose(REFERENCE, Machine(cores=8), None, "mine")
-    shown = (proposing.ROOT / "config/collection.yaml").read_text()
+    shown = (proposing.ROOT / "config/examples/collection.yaml").read_text()
     assert recipe.text(chosen, proposing.ROOT) == shown
 
 

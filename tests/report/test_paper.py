@@ -38,7 +38,7 @@ LATENCY = {
 
 def shipped(*names):
     """The values of a config file of the repository, or of several."""
-    overlays = [ROOT / "config" / f"{name}.yaml" for name in names]
+    overlays = [next(ROOT.glob(f"config/**/{name}.yaml")) for name in names]
     return load(gather(ROOT / "config/config.yaml", overlays)).values()
 
 
@@ -196,7 +196,7 @@ def test_beir_has_its_collections_down_and_an_average_where_all_are_there():
 def test_nano_beir_is_compared_with_its_own_published_numbers():
     facts = measured(shipped("minilm", "nanobeir"))
     table = exhibits.table("table_nanobeir", facts).numbers.set_index("collection")
-    names = list(read_yaml(ROOT / "config/nanobeir.yaml")["collections"])
+    names = list(read_yaml(ROOT / "config/overlays/nanobeir.yaml")["collections"])
     assert list(table.index) == [f"{name}, nDCG@10" for name in (*names, "average")]
     assert table.loc["nano-arguana, nDCG@10", "BM25, paper"] == 46.5
     means = [facts.value("minilm", Target(name, "test"), "nDCG@10") for name in names]

@@ -14,7 +14,7 @@ from cdmae.retrieval import vectors
 
 pytestmark = pytest.mark.workflow
 
-SMALL = {  # over config/collection-paper.yaml
+SMALL = {  # over config/examples/collection-paper.yaml
     "results": "results/mine",
     "encoders": {"cdmae": {"batch": 8, "epochs": 0.25, "max_length": 32}},
     "training": {
@@ -63,7 +63,7 @@ def test_a_published_checkpoint_goes_through_all_stages_to_the_report(
         "starts": {"bert": {"checkpoint": str(tiny_bert)}},
     }
     own = overlay(yaml.safe_dump(SMALL | mine))
-    said = fresh.run("--configfile", "config/collection-paper.yaml", own)
+    said = fresh.run("--configfile", "config/examples/collection-paper.yaml", own)
     results = fresh.folder / "results/mine"
     assert "My collection" in (results / "report/index.html").read_text(), said
     models = {path.name for path in (results / "models").iterdir()}
