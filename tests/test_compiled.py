@@ -25,4 +25,4 @@ def test_compiled_functions_call_only_functions_of_their_own_file():
             for name in own:
                 called = functions.keys() & set(functions[name].py_func.__code__.co_names)
                 assert called <= own, (each.__name__, name)
-    assert found > 10
+    assert found

@@ -7,9 +7,12 @@
 #                     COLLECTION.SPLIT, over queries on which a stage trains
 #   {system.encoder}  a column: the encoder of the config's system; `of` fills it in. A list gives
 #                     several paths, an empty column gives none. The columns of an entry are its
-#                     settings and what follows from them (`tables` below, cdmae/config/systems.py)
-#   params.settings   the settings that a result depends on, as plain values
-#   params.code       the fingerprints of the modules that a result depends on
+#                     settings and what follows from them: `tables` below, cdmae/config/systems.py,
+#                     and the methods `columns` of cdmae/config/kinds/*.py; report.smk adds two
+#   params.settings   the settings that a result depends on, as plain values: by name, arguments of
+#                     the script's function, one of which may be called `settings`, too
+#   params.code       the fingerprints of the modules, classes of settings and templates that a
+#                     result depends on
 #   params.contents   digests of the user's files that a result depends on. Snakemake records all
 #                     three, and runs a job again if one of them has changed
 #   other params      functions of `input` or `output`: their changes do not run a job again
@@ -180,7 +183,7 @@ def contents_of(*patterns):
 def targets(wildcards):
     """List the (collection, split) pairs of a {part}: one pair, or all that are evaluated."""
     part = wildcards.get("part", "evaluated")
-    return EVALUATED if part == "evaluated" else [tuple(part.split("."))]
+    return EVALUATED if part == "evaluated" else [tuple(part.split(".", 1))]
 
 
 def on_targets(pattern):
@@ -272,22 +275,33 @@ def gpus_of_training(wildcards):
     return gpus(min(8, texts))(wildcards)
 
 
-def memory_of_training(wildcards, input, attempt):
-    """Request three times the input, in MB, and more after a failure."""
-    return max(32000, 3 * input.size_mb) * attempt
+def megabytes(paths):
+    """Return the size of inputs. Snakemake's `input.size_mb` does not count the files of folders."""
+    sizes = []
+    for path in map(Path, paths):
+        files = path.rglob("*") if path.is_dir() else [path]
+        sizes += [file.stat().st_size for file in files]
+    return sum(sizes) / 1e6
+
+
+def memory(least, times):
+    """Request some times the size of the input, but at least `least` MB, and more after a failure."""
+    return lambda wildcards, input, attempt: (max(least, round(times * megabytes(input))) * attempt)
 
 
 def gpus_of_encoding(wildcards, input):
-    """Request up to 8 GPUs, one per gigabyte of texts: about what one encodes in an hour."""
+    """Request up to 8 GPUs, one per gigabyte of input: about what one encodes in an hour."""
+    if settings.systems[wildcards.system].kind == "head":
+        return 0  # its vectors are links
     known = all(map(os.path.exists, input))  # else: not made yet
-    return gpus(min(8, 1 + int(input.size_mb) // 1000) if known else 1)(wildcards)
+    return gpus(min(8, 1 + int(megabytes(input)) // 1000) if known else 1)(wildcards)
 
 
 def cores(wildcards, input):
     """Request one of up to 16 cores per 16 MB of input: small jobs run side by side."""
     if not all(map(os.path.exists, input)):  # yet
         return 16
-    return max(1, min(16, int(input.size_mb) // 16))
+    return max(1, min(16, int(megabytes(input)) // 16))
 
 
 def network_cores(wildcards):

@@ -74,7 +74,7 @@ rule collection:
         environment
     threads: lambda wildcards: settings.collections[wildcards.collection].settings.threads()
     resources:
-        mem_mb=lambda wildcards, input, attempt: max(16000, 3 * input.size_mb) * attempt,
+        mem_mb=memory(16000, times=3),
     params:
         code=code("collection", source_of),
         contents=contents_of("{collection.files}"),
@@ -141,7 +141,7 @@ rule ngrams:
         environment
     threads: cores
     resources:
-        mem_mb=lambda wildcards, input, attempt: max(8000, 20 * input.size_mb) * attempt,
+        mem_mb=memory(8000, times=20),
     params:
         code=code("ngrams"),
         settings=lambda wildcards: {
@@ -179,6 +179,9 @@ rule masked_terms:
         tokenizer=of("<results>/tokenizers/{encoder.start}"),
         importance=of(
             "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
+        ),
+        ngrams=of(  # to which the importance refers
+            "<results>/ngrams/{encoder.importance}/{encoder.start}/{encoder.corpus}"
         ),
     output:
         "<results>/masked_terms/{encoder}.json",

@@ -48,6 +48,9 @@ rule sparsity:
         system=only(systems.sparse(settings)),
     conda:
         environment
+    threads: network_cores
+    resources:
+        gpu=gpus(1),
     params:
         code=code("sparsity", module_of),
         settings=measuring_sparsity,

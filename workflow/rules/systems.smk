@@ -68,7 +68,7 @@ rule encode:
 
 
 rule search:
-    """The runs of a system with vectors, by exact search, among all passages or candidates."""
+    """The runs of a system with vectors, among all passages or candidates."""
     input:
         model=of("<results>/trained/{system.network}"),
         checkpoint=files_of("{system.model_files}"),
@@ -90,7 +90,7 @@ rule search:
     threads: cores
     resources:
         gpu=gpus(1),
-        mem_mb=lambda wildcards, input, attempt: max(16000, input.size_mb) * attempt,
+        mem_mb=memory(16000, times=1),
         runtime=1440,
     params:
         code=code("search", module_of),

@@ -33,7 +33,7 @@ rule pretrain:
     resources:
         gpu=gpus_of_training,
         nodes=1,
-        mem_mb=memory_of_training,
+        mem_mb=memory(32000, times=3),
         runtime=1440,
     params:
         code=code("pretrain", modules_of),
@@ -91,7 +91,7 @@ rule train:
     resources:
         gpu=gpus_of_training,
         nodes=1,
-        mem_mb=memory_of_training,
+        mem_mb=memory(32000, times=3),
         runtime=1440,
     params:
         code=code("train", trainer_of),
@@ -121,6 +121,7 @@ rule teacher:
     threads: network_cores
     resources:
         gpu=gpus(1),
+        runtime=1440,
     params:
         code=code("teacher", lambda wildcards: [type(stage_of(wildcards))]),
         settings=lambda wildcards: {"settings": stage_of(wildcards).drawn()},
