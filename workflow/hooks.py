@@ -15,6 +15,7 @@ import logging
 import os
 import re
 import shutil
+import textwrap
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -172,8 +173,9 @@ class Terminal:
         for rule in self.workflow.rules:
             own = [job for job in self.jobs if job.rule == rule]
             why = dict.fromkeys(reasons.of_job(self.workflow.dag.reason(job)) for job in own)
-            line = f"{rule.name:<14}{len(own):>6}   {'; '.join(why)}"
-            lines += [printable(line, LONGEST)] if own else []
+            reason = printable("; ".join(why), 10_000)
+            reason = textwrap.shorten(reason, LONGEST - 60, placeholder=" ...")
+            lines += [f"{rule.name:<14}{len(own):>6}   {reason}"] if own else []
         return "\n".join([*lines, f"total{len(self.jobs):>15}\n"])
 
     def succeed(self) -> None:
