@@ -15,8 +15,8 @@ import logging
 import os
 import re
 import shutil
-import textwrap
 import sys
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
