@@ -61,7 +61,7 @@ def ordered(arguments: list[str]) -> list[str]:
         return arguments
     # refuses a file with code, which Snakemake would run
     gather(ROOT / "config/config.yaml", files)
-    return [*others, CONFIGFILE, *files, "--", *targets]
+    return [*others, CONFIGFILE, *files, *(["--", *targets] if targets else [])]
 
 
 if __name__ == "__main__":

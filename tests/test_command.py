@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from snakemake.cli import get_argument_parser
 
+from cdmae.__main__ import ordered
 from cdmae.cli import ending
 from cdmae.errors import InputError, Interrupted
 
@@ -60,3 +62,17 @@ def test_a_reader_that_leaves_is_no_error():
     err = process.stderr.read()
     process.stderr.close()
     assert (process.wait(timeout=20), err) == (141, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "table_main --configfile config/smoke.yaml config/full.yaml",
+        "--configfile config/smoke.yaml config/full.yaml -- table_main",
+        "-n --configfile config/smoke.yaml --configfile config/full.yaml -- table_main",
+    ],
+)
+def test_snakemake_reads_targets_before_and_behind_config_files(words):
+    options = get_argument_parser().parse_args(ordered(words.split()))
+    assert {str(target) for target in options.targets} == {"table_main"}
+    assert [path.name for path in options.configfile] == ["smoke.yaml", "full.yaml"]
