@@ -76,13 +76,13 @@ def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def write_tokens(folder: Path, passages: int, seed: int = 0) -> int:
+def write_tokens(folder: Path, passages: int) -> int:
     """Write the output of the rule tokens; return its number of words."""
     total = 0
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         nonlocal total
-        for words, lengths in blocks(passages, seed):
+        for words, lengths in blocks(passages):
             total += len(words)
             yield _pieces(words, lengths)
 

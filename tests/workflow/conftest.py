@@ -108,13 +108,13 @@ def end(process: subprocess.Popen, number: signal.Signals = signal.SIGKILL) -> N
     process.wait()
 
 
-def wait_for(condition, seconds: float = 240.0, every: float = 0.005):
+def wait_for(condition, seconds: float = 240.0):
     """The first true value of `condition`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if value := condition():
             return value
-        time.sleep(every)
+        time.sleep(0.005)
     raise AssertionError(f"waited {seconds} s in vain")
 
 
