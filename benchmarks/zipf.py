@@ -32,13 +32,13 @@ BEGINS = 12_000  # word-pieces that begin a word
 DIGITS = 32  # word-pieces per position within a word
 
 
-def blocks(passages: int, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def blocks(passages: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield blocks of words and of passage lengths.
 
     Words are ranks from 0, uint32, without gaps between passages; lengths are in words, int64.
     """
     for number, first in enumerate(range(0, passages, BLOCK)):
-        rng = np.random.default_rng([seed, number])
+        rng = np.random.default_rng([0, number])
         lengths = np.maximum(1, rng.gamma(4.0, WORDS / 4.0, BLOCK)).astype(np.int64)
         text = _text(rng, int(lengths.sum()))
         kept = lengths[: passages - first]
@@ -76,13 +76,13 @@ def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def write_tokens(folder: Path, passages: int, seed: int = 0) -> int:
+def write_tokens(folder: Path, passages: int) -> int:
     """Write the output of the rule tokens; return its number of words."""
     total = 0
 
     def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         nonlocal total
-        for words, lengths in blocks(passages, seed):
+        for words, lengths in blocks(passages):
             total += len(words)
             yield _pieces(words, lengths)
 

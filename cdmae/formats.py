@@ -13,17 +13,11 @@ MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
 # control characters, and other characters that XML 1.0 does not allow
 CONTROL = re.compile(r"[^\t\n\r -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-BREAKS = re.compile(r"[ \t\n\v\f\r\x85\u2028\u2029]+")
 
 
 def printable(text: str) -> str:
     """Replace every control character by U+FFFD, because SVG does not allow them."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def one_line(text: str) -> str:
-    """Write a text on one line, without control characters."""
-    return printable(BREAKS.sub(" ", text)).strip(" ")
 
 
 def measure_name(measure: str) -> str:

@@ -188,20 +188,12 @@ def masked_terms():
     aware = [list(pair) for pair in zip(terms, shares, strict=True)]
     importance = [8.1, 13.9, -1.2, 0.4, 19.7, 21.3, 20.2, 0.1, 1.1, -0.3, 15.8, 14.9, 7.7]
     return {
-        "uniform": {"top": uniform, "stop_word_share": 0.538, "entropy": 8.1},
-        "importance": {"top": aware, "stop_word_share": 0.274, "entropy": 10.2},
-        "sigma": {
-            sigma: {"stop_word_share": share, "overlap": overlap, "entropy": 10.2}
-            for sigma, share, overlap in (
-                ("0", 0.271, 1.0), ("1", 0.274, 0.89), ("2", 0.29, 0.81), ("4", 0.34, 0.69), ("inf", 0.538, 0.5),
-            )
-        },
+        "uniform": {"top": uniform, "stop_word_share": 0.538},
+        "importance": {"top": aware, "stop_word_share": 0.274},
         "example": {
             "words": list(EXAMPLE),
             "importance": importance,
             "seen": [0.0, 0.25, 1.0, 1.0, 0.5, 0.0, 0.6, 1.0, 1.0, 1.0, 0.6, 0.0, 1.0],
-            "uniform": [0.46] * len(EXAMPLE),
-            "importance_aware": [round(1 / (1 + math.exp(-(value - 10.9) * 1.4)), 4) for value in importance],
         },
     }  # fmt: skip
 

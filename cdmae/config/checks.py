@@ -85,11 +85,8 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
         raise InputError(f"{words}; remove a reference", keys=(section, circle[0])) from None
 
 
-def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures")) -> Measure:
-    """Parse a measure; refuse one that ir_measures cannot compute as a mean over queries.
-
-    of: the keys of the config, or the command-line option, that contain the measure.
-    """
+def read_measure(name: str) -> Measure:
+    """Parse a measure; refuse one that ir_measures cannot compute as a mean over queries."""
     import ir_measures  # 45 ms that few jobs need to pay
 
     usable = False
@@ -100,10 +97,11 @@ def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures"))
         usable = is_mean and any(provider.supports(measure) for provider in providers)
     except Exception:  # its parser raises any of Python's errors
         pass
+    keys = ("evaluation", "measures")
     if not usable:
         words = f"expected means that {', '.join(PROVIDERS)} of ir_measures compute"
-        raise refusal(of, f" has {show(name)}; {words}, such as nDCG@10 or R(rel=2)@1000")
+        raise refusal(keys, f" has {show(name)}; {words}, such as nDCG@10 or R(rel=2)@1000")
     # (rel=1) has an effect where evaluation.relevant sets another grade
     if str(measure) != name.replace("(rel=1)", ""):
-        raise refusal(of, f" has {show(name)}; expected {measure}, the notation of ir_measures")
+        raise refusal(keys, f" has {show(name)}; expected {measure}, the notation of ir_measures")
     return measure

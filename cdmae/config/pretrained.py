@@ -34,8 +34,6 @@ STANFORD = "HF_ColBERT"  # the architecture in config.json of ColBERT's own fold
 LM_HEADS = ("cls.predictions.", "generator_predictions.", "lm_head.", "vocab_transform.", "head.")
 # families whose positions begin after pad_token_id, with its default
 BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}
-# the model_type of an encoder and a decoder, each with its own config in config.json
-COMPOSED = "encoder-decoder"
 
 
 def check(model: str, keys: Keys, files: tuple[str, ...] = ("config.json",)) -> None:

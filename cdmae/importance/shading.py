@@ -60,7 +60,7 @@ class Shades:
         """Return the words of a text in the tokenizer's spelling, with importance (equation 8)."""
         ids = self._ids(text)
         if not len(ids):
-            raise InputError(f"the text {text!r} has no words; expected a text with at least one")
+            return []
         vocabulary = self.tokeniser.vocabulary
         values = self.table.score(ids, vocabulary)
         seen = self.table.seen(ids, vocabulary)
@@ -124,7 +124,10 @@ def shades(values: Iterable[float]) -> list[int]:
 
 def score(text: str, table: Path | str, tokenizer: Path | str) -> list[Word]:
     """Return the words of `text` in the tokenizer's spelling with their importance (equation 8)."""
-    return Shades(table, tokenizer).words(text)
+    words = Shades(table, tokenizer).words(text)
+    if not words:
+        raise InputError(f"the text {text!r} has no words; expected a text with at least one")
+    return words
 
 
 def spell(word: Iterable[int], pieces: list[str]) -> str:

@@ -272,7 +272,12 @@ def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Ten
 
 def _narrow(states: Tensor) -> Tensor:
     """Cast `states` to autocast's dtype, once instead of for each product."""
+    return states.to(product_type(states))
+
+
+def product_type(states: Tensor) -> torch.dtype:
+    """Return autocast's dtype for products of `states`, or their own without autocast."""
     device = states.device.type
-    if not torch.is_autocast_enabled(device):
-        return states
-    return states.to(torch.get_autocast_dtype(device))
+    if torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return states.dtype

@@ -261,11 +261,6 @@ class Facts:
         values = self.per_query(system, target, measure)
         return math.nan if values is None else float(values.mean())
 
-    def by_seed(self, system: str, target: Target, measure: str) -> list[float]:
-        """Return a system's mean over the queries for each training; an empty list without any."""
-        values = self.values.get((system, target, measure))
-        return [] if values is None else values.mean().tolist()
-
     def queries(self, target: Target) -> int:
         """Count the queries that were measured."""
         return max(

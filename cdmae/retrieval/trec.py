@@ -28,7 +28,6 @@ from cdmae.runs import Run
 # at the beginning of a file
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
 LARGEST = float(np.finfo(np.float32).max)  # the largest score that float32 can represent
-GRADES = 2**15  # collections have int16 grades
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 
 
@@ -126,39 +125,19 @@ def read_run(
 
 def read_lines(path: Path | str) -> pd.DataFrame:
     """Read and check the lines of a run: a frame (query_id, passage_id, rank, score)."""
-    lines = _columns(path, COLUMNS)
+    lines = _columns(path)
     if lines.empty:
         raise InputError(f"{path} is empty; expected lines of {' '.join(COLUMNS)}")
     for column in ("rank", "score"):
-        limits = (-LARGEST, LARGEST, "a number of float32")
-        lines[column] = _numbers(path, lines[column], column, *limits)
+        numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
+        wrong = ~numbers.between(-LARGEST, LARGEST)
+        _refuse(wrong, path, lines[column], f"{column} is", "expected a number of float32")
+        lines[column] = numbers
     return lines
 
 
-def read_qrels(path: Path | str) -> pd.DataFrame:
-    """Read judgments in TREC's format or BEIR's: a frame (query_id, passage_id, grade)."""
-    lines = _columns(path, ("query_id", "Q0", "passage_id", "grade"))
-    if lines.empty:
-        raise InputError(f"{path} is empty; expected lines of query_id Q0 passage_id grade")
-    allowed = f"a whole number from {-GRADES} to {GRADES - 1}"
-    grades = _numbers(path, lines["grade"], "the grade", -GRADES, GRADES - 1, allowed)
-    _refuse(grades % 1 != 0, path, lines["grade"], "the grade is", f"expected {allowed}")
-    lines["grade"] = grades.astype(int)
-    return lines
-
-
-def _numbers(
-    path: Path | str, values: pd.Series, name: str, least: float, largest: float, allowed: str
-) -> pd.Series:
-    """Convert a column to float64; refuse what is not a number between two limits."""
-    numbers = pd.to_numeric(values, errors="coerce").astype(np.float64)
-    wrong = ~numbers.between(least, largest)
-    _refuse(wrong, path, values, f"{name} is", f"expected {allowed}")
-    return numbers
-
-
-def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read the given columns of a file as text; BEIR's files have a header and lack column Q0.
+def _columns(path: Path | str) -> pd.DataFrame:
+    """Read the columns of a run as text.
 
     The file may be compressed, as its name tells. The index is the line number, from 1, because no
     line is skipped.
@@ -174,22 +153,18 @@ def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
         "index_col": False,  # otherwise, pandas uses surplus columns as an index
     }
     check_file(path)
-    expected = f"expected the {len(columns)} columns {' '.join(columns)}"
+    expected = f"expected the {len(COLUMNS)} columns {' '.join(COLUMNS)}"
     try:
-        lines = pd.read_csv(path, names=[*columns, "rest"], **options)
+        lines = pd.read_csv(path, names=[*COLUMNS, "rest"], **options)
     except Exception as error:  # from pandas or from a library of compression
         if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
             raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None
         raise InputError(f"{path} cannot be read ({error}); {expected}") from None
     lines.index += 1
-    if lines.iloc[:1, :2].to_numpy().tolist() == [["query-id", "corpus-id"]]:
-        columns = tuple(name for name in columns if name != "Q0")
-        lines = lines.iloc[1:, : len(columns) + 1].set_axis([*columns, "rest"], axis=1)
-    first = lines[columns[0]].fillna("")
+    first = lines[COLUMNS[0]].fillna("")
     _refuse(lines.isna().all(axis=1), path, first, "the line is empty:", "remove it")
-    wrong = lines["rest"].notna() | lines[columns[-1]].isna()
-    expected = f"expected the {len(columns)} columns {' '.join(columns)}"
-    _refuse(wrong, path, first, f"not {len(columns)} columns; it begins with", expected)
+    wrong = lines["rest"].notna() | lines[COLUMNS[-1]].isna()
+    _refuse(wrong, path, first, f"not {len(COLUMNS)} columns; it begins with", expected)
     twice = lines.duplicated(["query_id", "passage_id"])
     words = "the query has a second line for"
     _refuse(twice, path, lines["passage_id"], words, "expected one line for each passage")

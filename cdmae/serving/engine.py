@@ -60,7 +60,6 @@ class Engine:
         depth: int,
         lengths: Mapping[str, int],
         summaries: Mapping[str, Mapping[int, str]] | None = None,
-        shades: Shades | None = None,
         keep: bool = True,
     ) -> None:
         """Describe the systems and collections; nothing is loaded yet.
@@ -68,15 +67,15 @@ class Engine:
         systems: for each collection, its systems by name. folders: the folder of each collection.
         depth: the number of passages that systems rank, as in the run. lengths: the number of
         word-pieces at which the texts of a collection are cut. summaries: for each collection, a
-        sentence about some of its passages, by row. shades: the importance of words, for the page.
-        keep: whether models, indexes and passages stay in memory for the next query.
+        sentence about some of its passages, by row. keep: whether models, indexes and passages
+        stay in memory for the next query.
         """
         self.systems = systems
         self.folders = folders
         self.depth = depth
         self.lengths = lengths
         self.summaries = summaries or {}
-        self.shades = shades
+        self.shades: Shades | None = None  # the importance of words, for the page
         self.keep = keep
         self._load = functools.cache(load_once) if keep else load_once
 

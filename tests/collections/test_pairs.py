@@ -89,10 +89,10 @@ def texts(folder, split="train"):
     return found
 
 
-def given(folder, path, split="train"):
+def given(folder, path):
     """The run of a table: each query's passages and scores, by text."""
     passages = read_passages(folder)
-    queries = read_queries(folder, split)
+    queries = read_queries(folder, "train")
     run = pair_run.read_run(path, queries, passages, 100, {"query": "", "positive": ""})
     names = passages["text"].to_pylist()
     return {

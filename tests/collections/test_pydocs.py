@@ -67,10 +67,10 @@ def test_the_same_bytes_in_another_process_and_in_two(tmp_path, smoke):
     assert said == here + "\n"
 
 
-def synthetic(tmp_path, monkeypatch, number=40):
+def synthetic(tmp_path, monkeypatch):
     modules = {
         f"m{i}.py": f'def f():\n    """Return item number {i} of all. {text(i).title()}."""\n'
-        for i in range(number)
+        for i in range(40)
     }
     make_package(tmp_path, monkeypatch, {"__init__.py": "", **modules}, name="networkx_made_up")
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("networkx_made_up",))

@@ -11,9 +11,6 @@ from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.errors import InputError
 
-RETRIEVER = {"kind": "retriever", "encoder": "mae", "stage": "stage1", "negatives": "bm25"}
-RERANKER = {"kind": "reranker", "encoder": "mae", "stage": "rerank", "negatives": "one"}
-
 # the changed key and its value; the beginning of the message (the changed key if empty); other
 # words that the message names
 TYPES_AND_RANGES = [

@@ -26,12 +26,12 @@ def tokens_of(passages, word_starts=WORD_STARTS):
     return Tokens.of(np.array([*itertools.chain(*segments)], np.uint16), lengths, word_starts)
 
 
-def random_tokens(seed, passages=60, length=25):
+def random_tokens(seed, passages=60):
     draw = np.random.default_rng(seed)
     shares = 1 / np.arange(1, PIECES + 1)
 
     def text():
-        return draw.choice(PIECES, draw.integers(0, length), p=shares / shares.sum()).tolist()
+        return draw.choice(PIECES, draw.integers(0, 25), p=shares / shares.sum()).tolist()
 
     return tokens_of([(text()[:4], text()) for _ in range(passages)])
 

@@ -5,7 +5,6 @@ are refused.
 import json
 import pickle
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,7 +21,6 @@ from cdmae.errors import InputError
 from cdmae.models import checkpoint, networks
 from cdmae.tokens import tokenise
 
-ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40}
 SMALL = Start(
     collection="x",

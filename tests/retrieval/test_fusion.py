@@ -12,8 +12,8 @@ from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import Run
 
 
-def reciprocal_rank(runs, k, depth, weights=None):
-    return Fusion(runs, "reciprocal_rank", k).run(weights or [1] * len(runs), depth)
+def reciprocal_rank(runs, k, depth):
+    return Fusion(runs, "reciprocal_rank", k).run([1] * len(runs), depth)
 
 
 def test_reciprocal_rank_by_hand_with_ties_by_row_and_a_depth():

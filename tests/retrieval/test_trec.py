@@ -102,28 +102,6 @@ def test_a_line_that_is_wrong_is_named(tmp_path, line, said):
     assert str(tmp_path / "run") in str(caught.value)
 
 
-def test_judgments_of_trec_and_beir_are_read(tmp_path):
-    (tmp_path / "trec").write_text("q1 0 d1 2\nq1 0 d2 0\n")
-    (tmp_path / "beir").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\n")
-    for name in ("trec", "beir"):
-        qrels = trec.read_qrels(tmp_path / name)
-        assert qrels[["query_id", "passage_id", "grade"]].values.tolist() == [
-            ["q1", "d1", 2],
-            ["q1", "d2", 0],
-        ]
-    (tmp_path / "beir").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\tgood\n")
-    with pytest.raises(InputError, match="line 3: the grade is good; expected a whole number"):
-        trec.read_qrels(tmp_path / "beir")
-
-
-@pytest.mark.parametrize("grade", ["32768", "1.5"])
-def test_grades_beyond_those_of_collections_are_refused(tmp_path, grade):
-    """The library behind nDCG counts in int: a larger grade would make 0 of it."""
-    (tmp_path / "qrels").write_text(f"q1 0 d1 1\nq1 0 d2 {grade}\n")
-    with pytest.raises(InputError, match="line 2: the grade is .* number from -32768 to 32767"):
-        trec.read_qrels(tmp_path / "qrels")
-
-
 def test_an_empty_run_is_refused(tmp_path):
     (tmp_path / "run").touch()
     with pytest.raises(InputError, match="run is empty"):

@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from cdmae.config.load import load
+from cdmae.config.reading import gather
+
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("Snakefile", "benchmarks", "cdmae", "config", "envs", "profiles", "run", "workflow")
 SMOKE = ("--configfile", "config/smoke.yaml")
@@ -108,13 +111,13 @@ def end(process: subprocess.Popen, number: signal.Signals = signal.SIGKILL) -> N
     process.wait()
 
 
-def wait_for(condition, seconds: float = 240.0, every: float = 0.005):
+def wait_for(condition, seconds: float = 240.0):
     """The first true value of `condition`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if value := condition():
             return value
-        time.sleep(every)
+        time.sleep(0.005)
     raise AssertionError(f"waited {seconds} s in vain")
 
 
@@ -138,6 +141,13 @@ def whole(tmp_path_factory):
 def smoke(whole, tmp_path_factory):
     """The finished smoke run of this process; nobody may change it."""
     return whole.copy(tmp_path_factory.mktemp("smoke") / "checkout")
+
+
+@pytest.fixture(scope="session")
+def config(smoke):
+    """The config of the smoke run."""
+    files = smoke.folder / "config"
+    return load(gather(files / "config.yaml", [files / "smoke.yaml"]))
 
 
 @pytest.fixture

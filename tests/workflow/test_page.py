@@ -9,20 +9,11 @@ import pytest
 from synthetic_run import plain, tables_of
 
 from cdmae import formats
-from cdmae.config.load import load
-from cdmae.config.reading import gather
 from cdmae.config.seeds import first
 from cdmae.files import read_json
 from cdmae.report import frames
 
 pytestmark = pytest.mark.workflow
-
-
-@pytest.fixture(scope="module")
-def config(smoke):
-    """The config of the smoke run."""
-    files = smoke.folder / "config"
-    return load(gather(files / "config.yaml", [files / "smoke.yaml"]))
 
 
 @pytest.fixture(scope="module")

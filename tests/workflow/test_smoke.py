@@ -13,21 +13,12 @@ from planned import plan
 from cdmae.arrays import read_array
 from cdmae.collections.store import read_passages, read_qrels, read_queries
 from cdmae.config import systems
-from cdmae.config.load import load
-from cdmae.config.reading import gather
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import read_json
 from cdmae.runs import read_run
 from cdmae.tokens.corpus import read_tokens
 
 pytestmark = pytest.mark.workflow
-
-
-@pytest.fixture(scope="session")
-def config(smoke):
-    """The config of the smoke run."""
-    files = smoke.folder / "config"
-    return load(gather(files / "config.yaml", [files / "smoke.yaml"]))
 
 
 @pytest.fixture

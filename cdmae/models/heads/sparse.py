@@ -137,9 +137,7 @@ def _largest(
     states: [S, E], transformed by the head; rows: [B, n].
     """
     device = states.device.type
-    product = states.dtype
-    if torch.is_autocast_enabled(device):
-        product = torch.get_autocast_dtype(device)
+    product = transformer.product_type(states)
     texts, longest = rows.shape
     every = len(head.output.weight)
     at_once = min(every, WORDS_AT_ONCE[device])

@@ -19,6 +19,7 @@ from torch.nn import functional
 from cdmae.models.architectures import Head
 from cdmae.models.attention import Grid
 from cdmae.models.packed import Layout
+from cdmae.models.transformer import product_type
 
 LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 27}
 ALIGNED = 32  # columns
@@ -54,9 +55,7 @@ class _CrossEntropy(torch.autograd.Function):
         ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, weights: Tensor
     ) -> Any:
         device = states.device.type
-        product = states.dtype
-        if torch.is_autocast_enabled(device):
-            product = torch.get_autocast_dtype(device)
+        product = product_type(states)
         words, width = matrix.shape
         probability = product
         shares = weights

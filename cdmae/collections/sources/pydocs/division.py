@@ -80,11 +80,8 @@ def split_of(component: str) -> str:
     return "dev" if share < DEV else "test"
 
 
-def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[tuple[int, int]]:
-    """Return the sorted pairs (i, j), i < j, of texts with similar sets of word trigrams.
-
-    threshold: the minimum Jaccard similarity.
-    """
+def near_duplicates(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the sorted pairs (i, j), i < j, of texts with similar sets of word trigrams."""
     from scipy.sparse import triu
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -95,7 +92,7 @@ def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[
     sizes = np.asarray(trigrams.sum(axis=1)).ravel()
     common = triu(trigrams @ trigrams.T, k=1).tocoo()
     either = sizes[common.row] + sizes[common.col] - common.data
-    near = common.data >= threshold * either
+    near = common.data >= THRESHOLD * either
     return sorted(zip(common.row[near].tolist(), common.col[near].tolist(), strict=True))
 
 
