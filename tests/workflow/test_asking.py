@@ -65,7 +65,7 @@ def on_dev(path):
 
 def test_by_default_it_asks_the_system_that_the_report_recommends(smoke, search):
     page = (smoke.results / "report/index.html").read_text(encoding="utf-8")
-    pick = re.search(r'<h2 class="verdict">(\S+): MRR@10', page)[1]
+    pick = re.search(r'<h2 class="verdict">\s*(\S+): MRR@10', page)[1]
     assert f"{pick} on pydocs" in search("merge two sorted lists")
 
 
