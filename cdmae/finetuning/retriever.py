@@ -292,9 +292,9 @@ def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, l
         ]
     elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
         notes = [
-            f"the scores of the initial weights have a standard deviation of {spread:g} in the "
-            f"first batch, {spread / stage.temperature:.0f} times the temperature: a learning rate "
-            f"of {stage.learning_rate:g} may undo the pre-training; lower it, or raise temperature"
+            f"the first batch's scores have a standard deviation of {spread:g}, "
+            f"{spread / stage.temperature:.0f} times the temperature: a learning rate of "
+            f"{stage.learning_rate:g} may undo the pre-training; lower it, or raise temperature"
         ]
     for note in notes:
         say(f"{name}: {note}")

@@ -62,10 +62,9 @@ def doubts(saved: State) -> list[str]:
     if not values or values[-1] >= FORGOTTEN * values[0]:
         return []
     note = (
-        "searching with one half of a passage finds the other half with an MRR@10 of "
-        f"{100 * values[-1]:.1f}, but {100 * values[0]:.1f} before the "
-        "pre-training: the encoder is worse than its initial weights (lower learning_rate, "
-        "or train for longer)"
+        "by its vector, half of a passage finds the other half with an MRR@10 of "
+        f"{100 * values[-1]:.1f}, but {100 * values[0]:.1f} before the pre-training: the encoder "
+        "has become worse (lower learning_rate, or train for longer)"
     )
     say(f"{saved.name}: {note}")
     return [note]
