@@ -55,7 +55,7 @@ def test_an_encoder_that_is_worth_less_than_its_start_says_so(tmp_path, capsys, 
     assert len(notes) == noted
     if noted:
         assert "MRR@10 of 3.5, but 4.6 before the pre-training" in notes[0]
-    assert ("e: searching with" in capsys.readouterr().err) == noted
+    assert ("MRR@10 of" in capsys.readouterr().err) == noted
 
 
 @pytest.mark.parametrize("name", ["mae", "mlm", "lexmae"])
