@@ -146,7 +146,8 @@ class Terminal:
             self.failed[record.log[0]] = None
             if is_brief:
                 words = f"{record.rule_name} has failed: {record.log[0]} {record.rule_msg or ''}"
-                _say(record, printable(" ".join(words.split()), LONGEST))
+                words = textwrap.shorten(printable(words), LONGEST, placeholder=" ...")
+                _say(record, words)
         elif event == LogEvent.RUN_INFO and is_brief:
             if self.jobs:
                 return False  # the second table of a dry run
