@@ -39,8 +39,6 @@ def encoders(config: Config) -> dict[str, Row]:
             ),
             "checkpoint": model_files(config.starts[encoder.start].checkpoint),
             "generator": model_files(encoder.generator),
-            "seed": encoder.seed,
-            "step": encoder.take_step,
         }
         for name, encoder in config.encoders.items()
     }
