@@ -38,9 +38,9 @@ class Head(System):
     engine: Engine = "exact"
 
     def columns(self, config: Config, name: str) -> Columns:
-        """Return the trained system, and the tokenizer of its encoder."""
+        """Return the tokenizer of the trained system's encoder."""
         owner = config.systems[self.of]
-        return {"folder": self.of, "start": config.encoders[owner.encoder].start}
+        return {"start": config.encoders[owner.encoder].start}
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a system without two heads, and Lucene for the dense head."""

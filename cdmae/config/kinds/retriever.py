@@ -52,10 +52,6 @@ class Retriever(Searched, Trained):
     b: Share = 0.9
     """With engine bm25: normalisation by length [DeepCT's README, tuned on MS MARCO]."""
 
-    def columns(self, config: Config, name: str) -> Columns:
-        """Add the name of the folder of its vectors."""
-        return super().columns(config, name) | {"folder": name}
-
     def check(self, config: Config, name: str) -> None:
         """Refuse teachers, an engine or candidates that do not fit."""
         super().check(config, name)
