@@ -14,7 +14,7 @@ from cdmae.retrieval import vectors as inference
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs/use.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-PACKAGES = ("qdrant_client", "lancedb", "pyserini.search", "onnxruntime", "faiss", "transformers")
+PACKAGES = ("qdrant_client", "onnxruntime", "faiss", "transformers")
 
 
 def package_of(program):
@@ -60,12 +60,10 @@ def test_vectors_and_rankings_are_the_same_in_every_program(retriever, tmp_path,
     found = {}
     for program in PROGRAMS:
         name = package_of(program)
-        if name == "pyserini.search":
-            continue  # it reads the export of a sparse retriever
         with contextlib.suppress(ModuleNotFoundError):
             found[name] = printed(program, retriever, tmp_path, monkeypatch)
     assert {"sentence_transformers", "transformers", "onnxruntime", "faiss"} <= found.keys()
     for name in ("transformers", "onnxruntime"):
         assert found[name] == pytest.approx(found["sentence_transformers"], abs=1e-4)
-    for name in {"qdrant_client", "lancedb"} & found.keys():
-        assert found[name] == pytest.approx(found["faiss"], abs=1e-3)
+    if "qdrant_client" in found:
+        assert found["qdrant_client"] == pytest.approx(found["faiss"], abs=1e-3)
