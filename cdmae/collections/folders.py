@@ -63,12 +63,12 @@ class Folder(Source):
         return hold_out(collection, self.holdout, self.holdout_seed)
 
 
-def tables_at(folder: Path, name: str) -> list[Path]:
+def tables_at(folder: Path, name: str, suffixes: tuple[str, ...]) -> list[Path]:
     """Return the table `name` of a folder, or all tables in its folder `name`, as at the hub."""
-    if (folder / name).is_dir():
-        return sorted(path for path in (folder / name).glob("[!.]*") if suffix_of(path))
-    split = by_split(folder.glob(f"{name}.*"))
-    return split.get(name, [])
+    inside = (folder / name).glob("[!.]*")
+    found = sorted(path for path in inside if suffix_of(path) in suffixes)
+    alone = by_split(path for path in folder.glob(f"{name}.*") if suffix_of(path) in suffixes)
+    return alone.get(name, found)
 
 
 def by_split(paths: Iterable[Path]) -> dict[str, list[Path]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +41,9 @@ class Rows:
     read: Callable[[list[Any]], Iterator[tuple[int, tuple[Any, ...]]]]
 
     @classmethod
-    def of(cls, files: list[Path], read: Callable[..., Iterator[Any]], **options: Any) -> Rows:
-        """Return the rows of files, each read by a function of its path and some options."""
-        return cls(files, lambda paths: (row for path in paths for row in read(path, **options)))
+    def of(cls, files: list[Path], read: Callable[[Path], Iterator[Any]]) -> Rows:
+        """Return the rows of files, each read by a function of its path."""
+        return cls(files, lambda paths: chain.from_iterable(map(read, paths)))
 
     @property
     def path(self) -> Any:

@@ -279,11 +279,11 @@ def _delimited(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, Any]
     try:
         for values in reader:
             if None in values or None in values.values():
-                words = f"the header has {len(reader.fieldnames or ())} columns, this row has"
-                raise fault(path, reader.line_num, f"{words} {'more' if None in values else 'less'}")
+                words = f"the header has {len(reader.fieldnames)} columns, and this row has not"
+                raise fault(path, reader.line_num, words)
             yield reader.line_num, values
     except csv.Error as error:
-        raise fault(path, reader.line_num, f"not a row of the table ({error})") from None
+        raise fault(path, reader.line_num + 1, f"not a row of the table ({error})") from None
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -17,6 +17,7 @@ At the Hugging Face hub, MTEB's sets have the same columns in tables such as
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from cdmae.collections import tables
@@ -26,6 +27,7 @@ from cdmae.collections.leakage import Holdout, HoldoutSeed
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, settings
 
+TABLES = (".jsonl", ".json", ".parquet")  # of passages and queries
 JUDGED = ("qrels", "data", "default")  # folders of judgments
 
 
@@ -45,14 +47,15 @@ class Settings(Folder):
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""
         folder = check_folder(self.path)
-        corpus = tables_at(folder, "corpus")
+        corpus = tables_at(folder, "corpus", TABLES)
         if not corpus:
             raise InputError(
                 f"path is {folder}, and {folder.absolute()} holds no corpus.jsonl; expected a "
                 "folder in BEIR's layout"
             )
         queries, qrels = queries_and_qrels(folder)
-        return Parts(Rows.of(corpus, tables.passages, titles=self.titles), queries, qrels)
+        read = partial(tables.passages, titles=self.titles)
+        return Parts(Rows.of(corpus, read), queries, qrels)
 
 
 def queries_and_qrels(folder: Path) -> tuple[dict[str, Rows], dict[str, Rows]]:
@@ -63,7 +66,7 @@ def queries_and_qrels(folder: Path) -> tuple[dict[str, Rows], dict[str, Rows]]:
     if not found and any(folder.glob("qrels*")):
         raise InputError(f"{folder} holds qrels in another layout; expected qrels/{{split}}.tsv")
     qrels = {split: Rows.of(paths, tables.judgments) for split, paths in found.items()}
-    queries = tables_at(folder, "queries")
+    queries = tables_at(folder, "queries", TABLES)
     if qrels and not queries:
         raise InputError(f"{folder} holds judgments but no queries.jsonl; add the queries")
     splits = (qrels or ["test"]) if queries else []

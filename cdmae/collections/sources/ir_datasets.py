@@ -168,9 +168,8 @@ class Settings(Source):
         if missing:
             addresses = [file["url"] for file in _downloads(family) if "url" in file]
             raise InputError(
-                f"files of {self.dataset} are missing or cannot be read; put them as published "
-                f"into the folder {self.files} ({', '.join(dict.fromkeys(missing))}); the addresses "
-                f"of {family} are {', '.join([*addresses, TITLES])}"
+                f"files of {self.dataset} are missing ({', '.join(missing)}); put them as "
+                f"published into {self.files}, from {', '.join([*addresses, TITLES])}"
             )
 
     def _passages(self, names: list[str]) -> Iterator[tuple[int, tuple[str, str, str]]]:

@@ -16,6 +16,7 @@ files, for example to ``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from cdmae.collections import tables
@@ -42,7 +43,7 @@ class Settings(Folder):
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""
         folder = check_folder(self.path)
-        collection = tables_at(folder, "collection")
+        collection = tables_at(folder, "collection", (".tsv",))
         if not collection:
             raise InputError(
                 f"path is {folder}, and {folder.absolute()} holds no collection.tsv; expected a "
@@ -55,11 +56,11 @@ class Settings(Folder):
             raise InputError(
                 f"{qrels[lost[0]][0]} has no queries; expected queries.{lost[0]}.tsv in its folder"
             )
-        columns = ("query_id", "text")
+        asked = partial(tables.queries, columns=("query_id", "text"))
         return Parts(
-            Rows.of(collection, _passages, titles=self.titles),
-            {split: Rows.of(path, tables.queries, columns=columns) for split, path in queries.items()},
-            {split: Rows.of(path, tables.judgments) for split, path in qrels.items()},
+            Rows.of(collection, partial(_passages, titles=self.titles)),
+            {split: Rows.of(paths, asked) for split, paths in queries.items()},
+            {split: Rows.of(paths, tables.judgments) for split, paths in qrels.items()},
         )
 
 

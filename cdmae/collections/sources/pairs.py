@@ -1,9 +1,9 @@
 """Read pairs of a query and its passages, in the columns of four libraries.
 
-`path` is a table in JSONL, JSON, CSV, TSV or Parquet, which is the split ``train``, or a folder with one
-table per split: ``train.csv``, ``dev.csv``, ..., or several as at the Hugging Face hub,
-``train-00000-of-00002.parquet``. `cdmae.collections.pair_rows` describes the columns
-of sentence-transformers, Tevatron, FlagEmbedding and DPR. All but Parquet may be compressed.
+`path` is a table in JSONL, JSON, CSV, TSV or Parquet, which is the split ``train``, or a folder
+with one table per split: ``train.csv``, ``dev.csv``, ..., or several as at the Hugging Face hub,
+``train-00000-of-00002.parquet``. `cdmae.collections.pair_rows` describes the columns of
+sentence-transformers, Tevatron, FlagEmbedding and DPR. All but Parquet may be compressed.
 
 The passages are all texts of the tables, negatives included, and the passages of the table
 `corpus`. Equal texts are one passage, and equal queries of a split are one query with several
