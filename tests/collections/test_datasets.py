@@ -13,7 +13,7 @@ import pytest
 from cdmae import collections
 from cdmae.collections import Counts
 from cdmae.collections.sources import beir, msmarco
-from cdmae.collections.store import read_passages, write_collection
+from cdmae.collections.store import read_passages, read_qrels, write_collection
 from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -201,14 +201,20 @@ def test_beir_accepts_a_byte_order_mark_numeric_ids_and_a_missing_header(tmp_pat
     assert collection.qrels["test"].to_numpy().tolist() == [["1", "2", 1]]
 
 
-def test_a_few_judged_passages_may_be_absent_as_in_published_collections(tmp_path):
-    corpus = [{"_id": f"p{row}", "title": None, "text": "text"} for row in range(19)]
-    lines = "".join(f"q1\tp{row}\t1\n" for row in range(20))
+def test_a_few_judged_passages_may_be_absent_as_in_published_collections(tmp_path, capsys):
+    """As in BEIR's evaluation, they count as relevant, and no run finds them."""
+    corpus = [{"_id": f"p{row}", "text": "text"} for row in range(19)]
+    lines = "".join(f"q1\tp{row}\t1\n" for row in range(20)) + "q9\tp1\t1\n"
     path = beir_folder(tmp_path, **{"corpus.jsonl": jsonl(corpus), "qrels/test.tsv": lines})
     collection = beir.Settings(path=path).load()
-    assert len(collection.qrels["test"]) == 20
-    assert collection.qrels["test"]["passage_id"].isna().sum() == 1
-    assert collection.about["queries"]["test"]["judgments of unknown passages"] == 1
+    counts = collection.about["queries"]["test"]
+    assert (counts["judgments of unknown passages"], counts["judgments of unknown queries"]) == (
+        1,
+        1,
+    )
+    write_collection(tmp_path / "out", collection)
+    assert read_qrels(tmp_path / "out", "test")["passage"].tolist() == list(range(20))
+    assert "they count as relevant, and every run misses them" in capsys.readouterr().err
 
 
 GOOD = json.dumps(CORPUS[0]) + "\n"

@@ -47,7 +47,10 @@ def test_passages_follow_each_other_and_ids_begin_with_the_collection(parts, tmp
     [
         ({"two": None, "notes": None}, "of has 1 collections; expected two or more"),
         ({"two": 3}, "of.two is 3; expected a mapping"),
-        ({"two": {"source": "joined", "of": {}}}, "of.two is .*; expected a mapping of another source"),
+        (
+            {"two": {"source": "joined", "of": {}}},
+            "of.two is .*; expected a mapping of another source",
+        ),
         ({"two": {"source": "beer"}}, "beer is not a source"),
         ({"two": {"source": "beir", "path": "a", "pth": "b"}}, "pth"),
     ],

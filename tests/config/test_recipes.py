@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from planned import records
 
-from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.plan.machine import Machine
@@ -107,7 +106,7 @@ def layered(*names):
 def test_its_pretraining_is_the_published_one(name):
     config, expected = layered(name), PRETRAINING[name]
     encoder = config.encoders[name]
-    passages = catalogue.counts(config.collections[encoder.collection].settings.dataset, "docs")
+    passages = config.collections[encoder.collection].settings.expected()[0]
     plan = schedule(encoder, passages)
     found = {
         "start": config.starts[encoder.start].checkpoint,

@@ -144,7 +144,7 @@ class Settings(Source):
         return hold_out(collection, self.holdout, self.holdout_seed)
 
     def _fetch(self, parts: list[Rows]) -> None:
-        """Fetch every part by reading its first row; raise one `InputError` for all missing files.
+        """Fetch every part by reading its first row; raise `InputError` for missing files.
 
         Files in the folder `files` are linked to where ir_datasets expects them.
         """
@@ -153,7 +153,7 @@ class Settings(Source):
         home = package().util.home_path()
         family = self.dataset.partition("/")[0]
         titles = home / MSMARCO / "marco.tar.gz"
-        missing = []
+        failed: Exception | None = None
         # collections that are made at the same time share files
         with FileLock(home / f".{family}.lock"):
             for path in Path(os.path.expanduser(self.files)).resolve().rglob("*"):
@@ -164,12 +164,15 @@ class Settings(Source):
                 try:
                     next(part.rows(), None)
                 except Exception as error:  # of requests, ir_datasets, or the operating system
-                    missing.append(f"{part.path}: {error}")
-        if missing:
-            addresses = [file["url"] for file in _downloads(family) if "url" in file]
+                    failed = error
+        if failed:
+            listed = json.loads(pkgutil.get_data("ir_datasets", "etc/downloads.json"))[family]
+            own = self.dataset.removeprefix(family).strip("/").partition("/")[0]
+            files = [file for key, file in listed.items() if key.startswith(own)]
+            addresses = [file["url"] for file in files if "url" in file]
             raise InputError(
-                f"files of {self.dataset} are missing ({', '.join(missing)}); put them as "
-                f"published into {self.files}, from {', '.join([*addresses, TITLES])}"
+                f"files of {self.dataset} are missing ({failed}); put them as published into "
+                f"{self.files}, from {', '.join([*addresses, TITLES])}"
             )
 
     def _passages(self, names: list[str]) -> Iterator[tuple[int, tuple[str, str, str]]]:
@@ -233,11 +236,6 @@ def _qrels(names: list[str]) -> Iterator[tuple[int, tuple[str, str, int]]]:
     """Yield the (query_id, passage_id, grade) of every judgment."""
     for number, judgment in enumerate(package().load(names[0]).qrels_iter(), start=1):
         yield number, (judgment.query_id, judgment.doc_id, judgment.relevance)
-
-
-def _downloads(family: str) -> list[dict[str, Any]]:
-    listed = json.loads(pkgutil.get_data("ir_datasets", "etc/downloads.json") or "{}")
-    return list(listed.get(family, {}).values())
 
 
 def _md5(path: Path) -> str:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 
-
 @settings
 class Settings(Folder):
     """Settings of a collection of pairs."""
