@@ -134,9 +134,9 @@ def lucene_language(language: str) -> str:
     return "ko" if language == WORDS else language  # which has neither stems nor a dictionary
 
 
-def is_latin(texts: Iterable[str]) -> bool:
-    """Return whether most letters of the first texts are Latin."""
-    return language_of(texts) in _FREQUENT["LATIN"]
+def is_latin(language: str) -> bool:
+    """Return whether a language is written in Latin letters."""
+    return language in _FREQUENT["LATIN"]
 
 
 def language_of(texts: Iterable[str]) -> str:

@@ -49,11 +49,19 @@ def train_tokenizer(
     `texts` are read several times. The same texts give the same vocabulary in every process. Short
     texts give a smaller vocabulary.
     """
-    from transformers import BertTokenizer
+    from transformers import BertTokenizer, PreTrainedTokenizerFast
 
-    strips = strip_accents and scripts.is_latin(texts)
+    language = scripts.language_of(texts)
+    strips = strip_accents and scripts.is_latin(language)
     pieces = train_pieces(texts, vocabulary, strips)
-    return BertTokenizer(vocab=pieces, strip_accents=None if strips else False)
+    tokenizer = BertTokenizer(vocab=pieces, strip_accents=None if strips else False)
+    if language in scripts.BY_CHARACTERS:
+        # to BertTokenizer, a clause of more than 100 characters is unknown
+        backend = tokenizer.backend_tokenizer
+        backend.model.max_input_chars_per_word = LONGEST
+        special = tokenizer.special_tokens_map
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **special)
+    return tokenizer
 
 
 def train_pieces(
