@@ -13,6 +13,7 @@ from cdmae import collections
 from cdmae.config import schema
 from cdmae.config.load import Written
 from cdmae.fields import LARGEST, kinds_of, rules_of, show, tags
+from cdmae.tokens.scripts import Language
 
 PLAIN = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 LIMITS = {"gt": "above {}", "ge": "from {}", "lt": "below {}", "le": "to {}"}
@@ -30,6 +31,7 @@ def page() -> str:
     single = {"top": Written, "evaluation": schema.Evaluation, "report": schema.Report}
     named = {name: kind for name, kind in schema.SECTIONS.items() if name != "collections"}
     return template.render(
+        languages=", ".join(f"`{language}`" for language in get_args(Language)),
         sources={name: _section(kind) for name, kind in sources.items()},
         **{name: _section(kind) for name, kind in (single | named).items()},
     )

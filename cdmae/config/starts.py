@@ -25,6 +25,10 @@ class Start:
     """The collection with the text that trains the tokenizer of random initial weights."""
     vocabulary: Annotated[Whole, Ge(100), Le(2**20)] = 30522
     """Size (word-pieces) [BERT base]."""
+    strip_accents: bool = True
+    """Whether the tokenizer ignores the accents of texts in Latin script, as in French; it keeps
+    the signs of other scripts [BERT uncased].
+    """
     layers: Annotated[Whole, Ge(1), Le(1000)] = 12
     """Transformer layers [BERT base]."""
     hidden: Annotated[Whole, Ge(2), Le(2**16)] = 768
@@ -61,9 +65,8 @@ class Start:
 
     def tokenizer(self) -> dict[str, Any]:
         """Return the settings that decide the tokenizer."""
-        return pick(
-            asdict(self), ("checkpoint",) if self.checkpoint else ("collection", "vocabulary")
-        )
+        of_texts = ("collection", "vocabulary", "strip_accents")
+        return pick(asdict(self), ("checkpoint",) if self.checkpoint else of_texts)
 
     def known_positions(self) -> int | None:
         """Return the longest input; None if only the job that loads the checkpoint knows it."""

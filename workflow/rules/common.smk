@@ -321,7 +321,7 @@ def collecting(wildcards):
     """Return the settings of a collection, and the versions of what it is made from."""
     entry = settings.collections[wildcards.collection]
     version = entry.settings.version() if collections.readable() else {}
-    return {"settings": entry.values(), "version": version}
+    return {"settings": entry.of_source(), "version": version}
 
 
 def pretraining(wildcards):
