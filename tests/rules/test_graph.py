@@ -326,7 +326,6 @@ def test_all_files_that_a_config_names_count_by_their_content_and_none_by_its_ti
     }
     values["systems"] |= {
         "theirs": {"kind": "run", "runs": {"docs": splits, "other": {"test": splits["test"]}}},
-        "fed": {"kind": "feedback", "of": "foreign"},
         "again": values["systems"]["three"] | {"teacher": "theirs", "stage": "own"},
     }
     values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
