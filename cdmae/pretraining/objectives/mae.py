@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 from cdmae.config.encoders import Pretraining
 from cdmae.models import transformer, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Objective, weights_of
+from cdmae.pretraining.objectives._parts import Losses, Objective, weights_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -54,9 +54,7 @@ class Mae(Objective):
             spread = model.base_model.embeddings.norm.weight.mean().item()
             self.positions = weights.new(lambda: nn.Embedding(size, width), spread, generator)
 
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return equation 9, L = L_enc + L_dec, means over the global batch's predictions."""
         encoder = batch["encoder"]
         decoder = batch["decoder"]
