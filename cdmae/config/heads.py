@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le
 from pydantic import Field
 
 from cdmae.config.recipe import OF_A_TEACHER, Stage
 from cdmae.errors import InputError
 from cdmae.fields import (
+    Length,
+    Natural,
     Positive,
-    Real,
+    PositiveReal,
     Share,
     Weight,
-    Whole,
     asdict,
     pick,
     settings,
@@ -41,9 +41,9 @@ class Retriever(Stage):
 
     kind: Literal["retriever"] = "retriever"
     """An encoder whose vectors are searched [3.4]."""
-    query_length: Annotated[Whole, Ge(8)] = 32
+    query_length: Length = 32
     """Length at which queries are cut (word-pieces) [SimLM]."""
-    passage_length: Annotated[Whole, Ge(8)] = 144
+    passage_length: Length = 144
     """Length at which passages are cut (word-pieces) [SimLM]."""
     query_prompt: str = ""
     """Text before each query in training and search, such as "query: "; counted in `query_length`
@@ -74,12 +74,12 @@ class Retriever(Stage):
     divided by teacher_temperature; queries without such a passage are left out; 0: the split has
     judgments [RocketQA, NAACL 2021: 0.9, the probability that it is relevant].
     """
-    margin_bins: Annotated[Whole, Ge(0), Le(1000)] = 0
+    margin_bins: Natural = 0
     """Number of equally wide bins into which a query's negatives are divided by the difference
     between the teacher's scores of the positive and of the negative. Every bin with a negative is
     drawn from equally often; 0: all negatives are [TAS-B, SIGIR 2021: 10].
     """
-    in_batch_weight: Annotated[Real, Gt(0), Le(1e6)] = 0.75
+    in_batch_weight: PositiveReal = 0.75
     """Weight of the distillation from the system's `in_batch_teacher`, if it has one: the mean
     squared error of the differences between the scores of the positive and of every other passage
     of the batch [TAS-B, SIGIR 2021: 0.75].
@@ -136,7 +136,7 @@ class Pooled(Retriever):
     sentence-transformers: MatryoshkaLoss].
     """
 
-    passage_weight: Annotated[Real, Ge(0), Le(0.99)] = 0.0
+    passage_weight: Share = 0.0
     """Weight w of the passage-centric loss, in which the positive passage must be closer to its
     query than to the negatives; the other contrastive loss has weight 1 - w; 0 is off [PAIR, ACL
     2021: 0.1].
@@ -153,7 +153,7 @@ class Dense(Pooled):
 
     head: Literal["dense"] = "dense"
     """One vector per text."""
-    topics: Annotated[Whole, Ge(0), Le(100_000)] = 0
+    topics: Natural = 0
     """Number of topics of the training queries; the queries of a batch share a topic, where it has
     enough of them. Topics are clusters of the vectors that the initial weights give to the queries;
     0: batches are random [TAS-B, SIGIR 2021].
@@ -168,9 +168,9 @@ class Multi(Retriever):
     """A vector per word-piece: each query vector is matched to a passage vector [ColBERT, SIGIR
     2020].
     """
-    dimensions: Annotated[Whole, Ge(1), Le(4096)] = 128
+    dimensions: Positive = 128
     """Width of a word-piece's vector; COIL: 32 (numbers) [ColBERT: 128]."""
-    cls_dimensions: Annotated[Whole, Ge(1), Le(4096)] = 768
+    cls_dimensions: Positive = 768
     """With match equal: width of [CLS]'s vector, which has a projection of its own; the encoder's
     width is as much as it can use (numbers) [COIL: 768, the width of its encoder].
     """
@@ -206,7 +206,7 @@ class Regularised(Retriever):
     """
     passage_flops: Weight = 5e-3
     """Weight of the FLOPS regulariser of passages [SPLADE, SIGIR 2023: 5e-3]."""
-    flops_warmup: Annotated[Real, Ge(0), Le(1e9)] = 0.33
+    flops_warmup: Weight = 0.33
     """Steps over which both weights grow quadratically from 0; a value up to 1 is a share of all
     steps. Without this warm-up, all entries of the vectors may become 0 [SPLADE: a third].
     """
@@ -279,7 +279,7 @@ class Unified(Pooled, Regularised):
     """A dense and a sparse head on one encoder, trained together: the loss is the sum of both
     losses; `temperature` divides the scores of the sparse head [UnifieR, KDD 2023].
     """
-    dense_temperature: Annotated[Real, Ge(1e-3), Le(1e6)] = 1.0
+    dense_temperature: PositiveReal = 1.0
     """Divides the scores of the dense head in its losses; the system's score is the sparse head's
     plus temperature / dense_temperature times the dense head's.
     """

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from cdmae import collections
@@ -28,9 +27,10 @@ from cdmae.errors import InputError
 from cdmae.fields import (
     EMPTY,
     HomePath,
+    Length,
     Natural,
     Of,
-    Whole,
+    Positive,
     asdict,
     moved,
     parse,
@@ -91,8 +91,7 @@ def _collection(values: Any) -> Any:
     return Collection(source=source, settings=parse(collections.source(source).Settings, own))
 
 
-Grade = Annotated[Whole, Ge(1), Le(1000)]
-Length = Annotated[Whole, Ge(16)]
+Grade = Positive
 
 
 @settings
@@ -116,7 +115,7 @@ class Evaluation:
     as in {nq: 512}; otherwise the length of the stage or the system (word-pieces) [RetroMAE: BEIR
     at 512].
     """
-    depth: Annotated[Whole, Ge(1), Le(100_000)] = 1000
+    depth: Positive = 1000
     """Number of passages per query in a run (passages) [4.1]."""
     baseline: Annotated[str, Of("systems")] = ""
     """The system that all others are compared with, in addition to report.compare."""

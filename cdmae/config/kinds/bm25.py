@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from annotated_types import Ge, Le
-
-from cdmae.config.kinds._system import Columns, Made, System
-from cdmae.fields import EMPTY, Of, Real, Share, refusal, settings
+from cdmae.config.kinds._system import System
+from cdmae.fields import EMPTY, Of, Share, Weight, refusal, settings
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -23,7 +21,7 @@ class Bm25(System):
 
     kind: Literal["bm25"] = "bm25"
     """The words of query and passage, by BM25 [Robertson and Zaragoza 2009]."""
-    k1: Annotated[Real, Ge(0), Le(100)] = 0.9
+    k1: Weight = 0.9
     """Saturation of term counts [Anserini]."""
     b: Share = 0.4
     """Normalisation by length [Anserini]."""
@@ -45,7 +43,3 @@ class Bm25(System):
             if expanded is None or expanded.source != "expanded" or expanded.settings.base != own:
                 words = f" is {other}; expected a collection of source expanded, whose `of` equals"
                 raise refusal(("passages", collection), f"{words} collections.{collection}")
-
-    def files(self, config: Config, name: str, made: Made) -> Columns:
-        """Return the folder of its index."""
-        return {"index": made("bm25", asked=True)}

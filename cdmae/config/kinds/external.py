@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from cdmae.config import pretrained, systems
-from cdmae.config.kinds._system import Columns, Engine, Made, Searched, check_searched
+from cdmae.config.kinds._system import Engine, Searched, check_searched
 from cdmae.fields import REQUIRED, HomePath, Natural, settings
 
 if TYPE_CHECKING:
@@ -45,23 +45,15 @@ class External(Searched):
     passage_prompt: str = ""
     """Text before each passage, such as "passage: "; empty: the model's own [E5, BGE]."""
 
-    def columns(self, config: Config, name: str) -> Columns:
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the files of the model."""
         return {"model_files": systems.model_files(self.model)}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a folder without a model, and a search that does not fit its vectors."""
-        pretrained.check(self.model, ("model",), ("modules.json", "config.json"))
+        """Refuse a missing folder, and a search that does not fit its vectors."""
+        pretrained.check(self.model, ("model",))
         check_searched(self, config)
 
     def vectors(self, config: Config) -> str:
         """Return the kind of its vectors; for a model at the hub only `head` can tell."""
-        if self.head != "auto":
-            return self.head
-        if pretrained.is_sparse_encoder(self.model):
-            return "sparse"
-        return "multi" if pretrained.is_multi_encoder(self.model) else "dense"
-
-    def files(self, config: Config, name: str, made: Made) -> Columns:
-        """Return the folder that contains the vectors of the passages."""
-        return {"vectors": made("vectors", asked=not config.evaluation.keep_vectors)}
+        return pretrained.kind_of_vectors(self.model) if self.head == "auto" else self.head

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from annotated_types import Ge, Le
-
-from cdmae.config.kinds._system import Columns, System, check_depth, check_fits
-from cdmae.errors import InputError
-from cdmae.fields import Name, Of, Weight, Whole, pick, refusal, settings
+from cdmae.config import systems
+from cdmae.config.kinds._system import System, check_vectors
+from cdmae.fields import Name, Of, Positive, Weight, pick, settings
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -29,7 +27,7 @@ class Feedback(System):
     """
     of: Annotated[Name, Of("systems")]
     """The dense system that searches twice."""
-    depth: Annotated[Whole, Ge(1), Le(1000)] = 3
+    depth: Positive = 3
     """Number of best passages of the first search; their mean is the feedback (passages)
     [Pyserini].
     """
@@ -38,16 +36,11 @@ class Feedback(System):
     beta: Weight = 0.1
     """Weight of the passages' mean vector [Pyserini]."""
 
-    def __post_init__(self) -> None:
-        """Refuse settings in which both weights are 0."""
-        if not self.alpha and not self.beta:
-            raise InputError("alpha is 0 and beta is 0; expected one of them above 0")
-
     def parts(self) -> list[str]:
         """Return the name of the system that searches first."""
         return [self.of]
 
-    def columns(self, config: Config, name: str) -> Columns:
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the dense system's model: a trained folder, or the files of an external model.
 
         encoder: the dense system's settings that affect the vectors of queries.
@@ -57,21 +50,10 @@ class Feedback(System):
         files = dense.columns(config, self.of).get("model_files", [])
         return {
             "encoder": encoder,
-            "trained": dense.model_of(config, self.of),
+            "trained": systems.model_of(config, self.of),
             "model_files": files,
         }
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a system without dense vectors, vectors that are not kept, and a large depth."""
-        dense = "a dense system"
-        check_fits(
-            self, "of", config.systems, lambda entry: entry.vectors(config) == "dense", dense
-        )
-        if not config.evaluation.keep_vectors:
-            words = " needs evaluation.keep_vectors, which is false; expected true, or remove it"
-            raise refusal(("kind",), words)
-        check_depth(self, "depth", config)
-
-    def model_of(self, config: Config, name: str) -> str:
-        """Return the system with the dense system's trained model."""
-        return config.systems[self.of].model_of(config, self.of)
+        """Refuse a system without dense vectors."""
+        check_vectors(self, "of", config, "dense", "a dense system")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from annotated_types import Gt, Le
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cdmae.config import systems
-from cdmae.config.kinds._system import Columns, Made, System
-from cdmae.errors import InputError
-from cdmae.fields import Of, Real, Weight, refusal, settings, show, unfit
+from cdmae.config.kinds._system import System
+from cdmae.fields import Of, PositiveReal, Weight, settings, show, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -34,7 +29,7 @@ class Fusion(System):
     """The summands: 1 / (k + rank), or scores scaled to 0 .. 1 within each ranking [Cormack et al.
     2009; convex: Bruch et al. 2023].
     """
-    k: Annotated[Real, Gt(0), Le(1e6)] = 60.0
+    k: PositiveReal = 60.0
     """Constant in 1 / (k + rank) [Cormack et al. 2009]."""
     weights: tuple[Weight, ...] = ()
     """Weight of each system; empty: equal weights. `tuned_on` chooses other weights."""
@@ -47,7 +42,7 @@ class Fusion(System):
         """Return the names of the systems that it sums."""
         return list(self.of)
 
-    def columns(self, config: Config, name: str) -> Columns:
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the run, collection, split and measure on which its weights are tuned."""
         if not self.tuned_on:
             return {"tuned_run": "", "tuned_collection": "", "tuned": []}
@@ -73,21 +68,3 @@ class Fusion(System):
             raise unfit(self, "tuned_on", f"; expected one of {choices}")
         if self.tuned_on and len(self.of) > MOST_TUNED:
             raise unfit(self, "of", f"; expected up to {MOST_TUNED} systems with tuned_on")
-
-    def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse a fusion with a system that does not search."""
-        for index, part in enumerate(self.of):
-            entry = config.systems[part]
-            if not entry.searches:
-                words = (
-                    f" is {part}, of kind {entry.kind}; expected in a fusion that gives "
-                    "negatives: a system that searches"
-                )
-                raise refusal(("of", index), words)
-
-    def files(self, config: Config, name: str, made: Made) -> Columns:
-        """Return the weights that the job of the fusion chose."""
-        about = json.loads(Path(made("fusion")).read_text(encoding="utf-8"))
-        if about["systems"] != list(self.of):
-            raise InputError(f"{name} was fused from other systems; use ./run to update it")
-        return {"weights": about["weights"]}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cdmae.config import systems
 from cdmae.config.kinds._system import (
-    Columns,
     Engine,
-    Made,
     System,
-    check_fits,
     check_searched,
+    check_vectors,
 )
 from cdmae.fields import Name, Of, settings
 
@@ -37,27 +34,16 @@ class Head(System):
     """The head to search with."""
     engine: Engine = "exact"
 
-    def columns(self, config: Config, name: str) -> Columns:
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the tokenizer of the trained system's encoder."""
         owner = config.systems[self.of]
         return {"start": config.encoders[owner.encoder].start}
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a system without two heads, and Lucene for the dense head."""
-        unified = "a retriever with head unified"
-        entries = config.systems
-        check_fits(self, "of", entries, lambda entry: entry.vectors(config) == "unified", unified)
+        check_vectors(self, "of", config, "unified", "a retriever with head unified")
         check_searched(self, config)
-
-    def model_of(self, config: Config, name: str) -> str:
-        """Return the unified retriever."""
-        return self.of
 
     def vectors(self, config: Config) -> str:
         """Return the head that it uses."""
         return self.uses
-
-    def files(self, config: Config, name: str, made: Made) -> Columns:
-        """Return the folders of the unified retriever's model and of this head's vectors."""
-        vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
-        return {"model": made("trained", system=self.of), "vectors": vectors}

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from annotated_types import Ge, Le
-
-from cdmae.config.kinds._system import Columns, Made, Trained, check_depth
-from cdmae.fields import Name, Of, Whole, settings
+from cdmae.config.kinds._system import Trained
+from cdmae.fields import Name, Of, Positive, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -25,7 +23,7 @@ class Reranker(Trained):
     """A cross-encoder that a stage trains, on the best passages of another system."""
     reranks: Annotated[Name, Of("systems")]
     """The system whose run it reorders."""
-    depth: Annotated[Whole, Ge(1), Le(100_000)] = 100
+    depth: Positive = 100
     """Number of the best passages that it reads from the run (passages)."""
 
     def parts(self) -> list[str]:
@@ -35,9 +33,6 @@ class Reranker(Trained):
     def check(self, config: Config, name: str) -> None:
         """Refuse a depth above the length of a run."""
         super().check(config, name)
-        check_depth(self, "depth", config)
-
-    def files(self, config: Config, name: str, made: Made) -> Columns:
-        """Return the folders of its model and of the collection's tokens."""
-        tokens = made("tokens", start=config.encoders[self.encoder].start)
-        return {"model": made("trained"), "tokens": tokens}
+        most = config.evaluation.depth
+        if self.depth > most:
+            raise unfit(self, "depth", f"; expected up to evaluation.depth, {most}")

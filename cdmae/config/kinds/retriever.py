@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from annotated_types import Ge, Le
-
-from cdmae.config import pretrained, systems
 from cdmae.config.kinds._system import (
-    Columns,
-    Made,
     Searched,
     Trained,
     check_kind,
     check_searched,
 )
-from cdmae.fields import Of, Real, Share, settings, unfit
+from cdmae.fields import Of, Share, Weight, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -45,7 +40,7 @@ class Retriever(Searched, Trained):
     that stores the weights x 100 as whole numbers; bm25, of a stage with target recall: by BM25,
     with the weights x 100 as term frequencies [bm25: DeepCT, section 3.2].
     """
-    k1: Annotated[Real, Ge(0), Le(100)] = 10.0
+    k1: Weight = 10.0
     """With engine bm25: saturation of term frequencies, which go up to 100 [DeepCT's README, tuned
     on MS MARCO; its authors call tuning critical].
     """
@@ -71,28 +66,7 @@ class Retriever(Searched, Trained):
         if self.engine == "bm25" and stage.target != "recall":
             words = f", but the stage {self.stage} has target ranking; expected exact or lucene"
             raise unfit(self, "engine", words)
-        self._check_lm_head(config)
-
-    def _check_lm_head(self, config: Config) -> None:
-        """Refuse a sparse head on a checkpoint without the language-model head that it needs."""
-        encoder = config.encoders[self.encoder]
-        checkpoint = config.starts[encoder.start].checkpoint
-        stage = config.stages[self.stage]
-        reads = stage.head == "unified" or (stage.head == "sparse" and stage.pieces == "all")
-        if encoder.pretrained or not checkpoint or not reads:
-            return
-        if not pretrained.has_lm_head(checkpoint):
-            words = (
-                f", whose head is {stage.head}, but {checkpoint} has no language-model head; "
-                "expected a stage with pieces own, or an encoder that is pre-trained"
-            )
-            raise unfit(self, "stage", words)
 
     def vectors(self, config: Config) -> str:
         """Return the head that its stage trains."""
         return config.stages[self.stage].head
-
-    def files(self, config: Config, name: str, made: Made) -> Columns:
-        """Return the folders of its model and its vectors."""
-        vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
-        return {"model": made("trained"), "vectors": vectors}

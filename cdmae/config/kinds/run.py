@@ -38,14 +38,8 @@ class TrecRun(System):
                 if not os.path.isfile(file):
                     words = "which is not a file; expected a run in TREC format"
                     raise refusal(keys, f" is {show(file)}, {words}")
-        for collection, split in systems.targets(config):
-            self._check_has(collection, split, "on which the system is measured")
-
-    def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse a system without a run over the training queries."""
-        self._check_has(collection, split, "on which it is mined or used as a teacher")
-
-    def _check_has(self, collection: str, split: str, why: str) -> None:
-        """Refuse runs that lack a split; why: the end of the message."""
-        if split not in self.runs.get(collection, {}):
-            raise refusal(("runs",), f" lacks {split} of {collection}, {why}")
+        mined = [on for owner, *on in systems.mined(config) if owner == name]
+        for collection, split in [*systems.targets(config), *mined]:
+            if split not in self.runs.get(collection, {}):
+                words = "on which it is measured, mined or used as a teacher"
+                raise refusal(("runs",), f" lacks {split} of {collection}, {words}")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from annotated_types import Ge, Le
+from typing import Literal
 
 from cdmae.config.encoders import Layered
-from cdmae.fields import Whole, settings, unfit
+from cdmae.fields import Natural, settings, unfit
 
 
 @settings
 class EarlyLayers(Layered):
     """An encoder with a head that reads the tokens' states after the early layers."""
 
-    early_layers: Annotated[Whole, Ge(0), Le(1000)] = 0
+    early_layers: Natural = 0
     """Encoder layers before the token states that the head reads; 0: half of all layers [Condenser:
     6 of 12].
     """

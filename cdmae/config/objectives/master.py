@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from annotated_types import Ge, Le
-
-from cdmae.config.encoders import ESTIMATED, Decoded, Layered
-from cdmae.fields import HomePath, Real, settings, unfit
+from cdmae.config.encoders import Decoded, Layered
+from cdmae.fields import HomePath, Share, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -28,7 +26,7 @@ class Master(Layered, Decoded):
     objective: Literal["master"] = "master"
     """Decoders of the passage, of the neighbouring span and of written texts [Zhou et al. 2022]."""
 
-    complement_ratio: Annotated[Real, Ge(0), Le(0.99)] = 0.5
+    complement_ratio: Share = 0.5
     """Share of the words that are masked in a second pass of the encoder; from its vector, a
     further decoder restores all other words; 0: without them [Zhou et al. 2022, data.py:
     _whole_word_mask_dual].
@@ -46,22 +44,11 @@ class Master(Layered, Decoded):
         return self.collection if self.texts else ""
 
     def check(self, config: Config) -> None:
-        """Refuse texts that are no files, and masks that texts have no values for."""
+        """Refuse texts that are no files."""
         for path in self.texts:
             if not Path(path).is_file():
-                raise unfit(
-                    self,
-                    "texts",
-                    f", but {path} is no file; expected files of lines with a passage id, a tab "
-                    "and a text",
-                )
-        if self.texts and self.reads_importance:
-            raise unfit(
-                self,
-                "texts",
-                f", but the masking {self.reading(*ESTIMATED)[0]} reads importance, which texts "
-                "do not have; expected another one",
-            )
+                words = f", but {path} is no file; expected files of passage ids and texts"
+                raise unfit(self, "texts", words)
         super().check(config)
 
     @property

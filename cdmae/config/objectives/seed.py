@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from annotated_types import Ge, Le
+from typing import Literal
 
 from cdmae.config.encoders import Layered, Pooled
-from cdmae.fields import Whole, settings
+from cdmae.fields import Positive, settings
 
 
 @settings
@@ -20,9 +18,9 @@ class Seed(Layered, Pooled):
     """A weak decoder that predicts every token from the vector and a few tokens before it [Lu et
     al. 2021].
     """
-    decoder_layers: Annotated[Whole, Ge(1), Le(100)] = 3
+    decoder_layers: Positive = 3
     """Transformer layers of the decoder [SEED-Encoder: decoder_layers]."""
-    attention_span: Annotated[Whole, Ge(1), Le(2**16)] = 2
+    attention_span: Positive = 2
     """Tokens that a layer of the decoder sees in addition to the vector (word-pieces)
     [SEED-Encoder: decoder_atten_window].
     """
