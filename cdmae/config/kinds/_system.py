@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from cdmae.config import systems
-from cdmae.fields import REQUIRED, Name, Of, Positive, asdict, settings, unfit
+from cdmae.fields import Of, Positive, asdict, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -97,67 +96,6 @@ class Searched(System):
     def parts(self) -> list[str]:
         """Return the name of the system that provides the candidates."""
         return [self.candidates] if self.candidates else []
-
-
-@settings
-class Trained(System):
-    """A system with a model of its own, which a stage trains."""
-
-    trained = True
-
-    encoder: Annotated[Name, Of("encoders")] = REQUIRED
-    """The entry of `encoders` with its initial weights."""
-    after: Annotated[str, Of("systems")] = ""
-    """The system whose trained weights are the initial weights; empty: those of the encoder. A
-    chain of such systems, each with the negatives of the one before, trains in rounds [ANCE, AR2].
-    """
-    stage: Annotated[Name, Of("stages")] = REQUIRED
-    """Entry of `stages`, of the same kind."""
-    negatives: Annotated[Name, Of("systems")]
-    """The system whose run gives the negatives [3.4]."""
-    teacher: Annotated[str, Of("systems")] = ""
-    """The system to distil from: a reranker, or any other system, which scores only the passages
-    that it ranks; empty: no distillation [3.4, stage 3].
-    """
-    once: bool = False
-    """true: trained for the first seed only, even with several seeds, on the inputs for it."""
-
-    def columns(self, config: Config, name: str) -> dict[str, Any]:
-        """Return the training collection, the start, the settings of sampling, and the teacher.
-
-        scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
-        with the reranker's tokenizer. ranking: the run of any other teacher.
-        """
-        stage = config.stages[self.stage]
-        columns = stage.drawn() | {
-            "corpus": stage.collection,
-            "start": config.encoders[self.encoder].start,
-            "scores": "",
-            "ranking": "",
-        }
-        if not self.teacher:
-            return columns
-        if config.systems[self.teacher].scores_draws:
-            start = systems.start_of(config, self.teacher)
-            return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
-        return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
-
-    def check(self, config: Config, name: str) -> None:
-        """Refuse a stage of another kind, negatives of no search, and weights that do not fit."""
-        check_kind(self, "stage", config.stages, self.kind)
-        check_searches(self, "negatives", config)
-        if self.after:
-            check_kind(self, "after", config.systems, self.kind)
-            self.check_start("after", config)
-            other = config.systems[self.after].vectors(config)
-            if other != self.vectors(config):
-                raise unfit(self, "after", f", which has head {other}; expected the same head")
-
-    def check_start(self, key: str, config: Config) -> None:
-        """Refuse a named system with other initial weights, and thus another tokenizer."""
-        start = systems.start_of(config, getattr(self, key))
-        if config.encoders[self.encoder].start != start:
-            raise unfit(self, key, f", which begins from starts.{start}; expected the same start")
 
 
 def check_kind(system: System, key: str, entries: dict[str, Any], kind: str) -> None:
