@@ -113,9 +113,7 @@ class Pretraining(Encoder):
     in_words = ""
 
     after: Annotated[str, Of("encoders")] = ""
-    """The encoder whose training it continues, with its weights and its `start`; none: the weights
-    of `start` [table 5: general, then domain].
-    """
+    """The encoder whose training it continues, with its `start` [table 5: general, then domain]."""
     collection: Annotated[Name, Of("collections")] = REQUIRED
     """The collection whose passages are the corpus."""
     encoder_masking: Masking = "whole_word"
@@ -141,9 +139,7 @@ class Pretraining(Encoder):
     take_step: Natural = 0
     """The step that provides the encoder's weights; 0: the last step [A: 80,000]."""
     snapshot_of: Annotated[str, Of("encoders")] = ""
-    """The encoder whose training provides this snapshot, at `take_step`; all other settings are
-    that encoder's.
-    """
+    """The encoder of whose training, at `take_step`, this is a snapshot, with the same settings."""
     learning_rate: Rate = 3e-4
     """Peak of the linear schedule [A]."""
     weight_decay: Weight = 0.01
@@ -227,8 +223,8 @@ class Pooled(Pretraining):
     """An objective that trains a vector from the last layer."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """The vector that it trains: the state of the first token, or the mean over all tokens; should
-    equal the `pooling` of the retrievers that use this encoder [eq. 2].
+    """The vector that it trains: the state of the first token, or the mean over all tokens; as the
+    `pooling` of the retrievers [eq. 2].
     """
 
 
@@ -285,9 +281,8 @@ class Contextual(Pretraining):
     spans = 2
 
     context: Literal["neighbour", "query"] = "neighbour"
-    """The two texts: neighbouring spans of a passage, or a passage and a query that the
-    collection's split train judges relevant to it, such as a query of source pseudo; then only
-    passages with a query are read [query: Wu et al. 2023, Query-as-context Pre-training].
+    """The two texts: neighbouring spans of a passage, or a passage and a query of the collection's
+    split train to which it is relevant; passages without one are not read [query: Wu et al. 2023].
     """
 
     @property

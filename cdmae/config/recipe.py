@@ -54,13 +54,9 @@ class Stage:
     split: str = "train"
     """The split of the training queries."""
     train_queries: Natural = 0
-    """Number of training queries to use, chosen by a stable hash: a smaller number chooses some of
-    the queries of a larger number; 0: all (queries).
-    """
+    """Number of training queries, chosen by a stable hash; 0: all."""
     depth: Positive = 200
-    """Negatives come from the best passages of the run, up to this depth (passages) [4.1: K1 1000,
-    K2 and K3 200].
-    """
+    """Number of the run's best passages that negatives come from [4.1: K1 1000, K2, K3 200]."""
     queries: Positive = 64
     """Queries per step, on all devices together; 32 in stage 3 [A]."""
     group: Annotated[Whole, Ge(2)] = 32
@@ -78,20 +74,16 @@ class Stage:
     random_negatives: Natural = 10
     """Random negatives in addition to the mined ones, per query (passages) [SimLM]."""
     margin: Share = 0.0
-    """Against false negatives: a mined passage is a negative only if its mining score is at most 1
-    - margin times the best positive's; 0 is off [NV-Retriever, TopK-PercPos: 0.05].
+    """Against false negatives: their mining score is at most 1 - margin times the best positive's;
+    0: off [NV-Retriever: 0.05].
     """
     chunk: Positive = 64
-    """Passages that are computed at a time (gradient caching); changes the memory, and the results
-    only by rounding (passages).
-    """
+    """Passages that are computed at a time (gradient caching); affects memory, and rounding."""
     precision: Precision = "auto"
     alpha: Weight = 0.2
     """Weight of the contrastive loss in training with a teacher [4.1]."""
     teacher_temperature: PositiveReal = 1.0
-    """Divides the teacher's scores; below 1 for scores that are close to each other, such as
-    cosines [4.1: 1; ColBERTv2 scales them, too].
-    """
+    """Divides the teacher's scores; below 1 for scores like cosines [4.1: 1]."""
     seed: Seed = -1
 
     def drawn(self) -> dict[str, Any]:

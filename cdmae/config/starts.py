@@ -28,13 +28,12 @@ class Start:
     """An encoder's initial weights: a checkpoint, or random weights and a trained tokenizer."""
 
     checkpoint: HomePath = ""
-    """BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in transformers
-    format: a folder (a relative path begins at the working directory), or a name at the Hugging
-    Face hub (name@revision for a commit, tag or branch); excludes the other keys [4.1:
-    Shitao/RetroMAE].
+    """BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT: a folder, or a
+    name at the Hugging Face hub (name@revision for a commit, tag or branch); excludes the other
+    keys [4.1: Shitao/RetroMAE].
     """
     collection: Annotated[str, Of("collections")] = ""
-    """The collection with the text that trains the tokenizer of random initial weights."""
+    """The collection that trains the tokenizer of random initial weights."""
     vocabulary: Annotated[Whole, Ge(100)] = 30522
     """Size (word-pieces) [BERT base]."""
     layers: Positive = 12

@@ -11,7 +11,7 @@ from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
 from cdmae.config.heads import Dense
 from cdmae.config.load import load
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.config.reference import page
 from cdmae.config.schema import Config

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cdmae import collections
 from cdmae.config.load import load
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather
 from cdmae.config.starts import Start
 from cdmae.errors import InputError

@@ -8,7 +8,7 @@ from tiny_objectives import SETTINGS, D, V, language_model, reader, same, whole
 from torch import Tensor
 from torch.nn import functional
 
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.pretraining.objectives import mae
 from cdmae.training import setup
 from tests.naive import Side

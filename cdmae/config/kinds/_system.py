@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 Engine = Annotated[
     Literal["exact", "lucene"],
     Field(
-        description="How sparse vectors are searched: exact, by products of vectors; lucene, in an "
-        "inverted index that stores the weights x 100 as whole numbers."
+        description="How sparse vectors are searched: exact, by products; lucene, in an inverted "
+        "index of the weights x 100."
     ),
 ]
 # passages that a multi-vector system scores without candidates: half a second a query on a core
@@ -87,11 +87,11 @@ class Searched(System):
     """A system whose vectors are searched, perhaps among the best passages of another system."""
 
     candidates: Annotated[str, Of("systems")] = ""
-    """The system whose best passages are scored, for a retriever with a vector per word-piece;
-    none: all passages are, which a small collection allows [ColBERT: BM25].
+    """With a vector per word-piece: the system whose best passages are scored; empty: all passages
+    are, which only a small collection allows [ColBERT: BM25].
     """
     candidates_depth: Positive = 1000
-    """Number of the best passages of `candidates` that are scored (passages) [ColBERT: 1000]."""
+    """Number of the best passages of `candidates` that are scored [ColBERT: 1000]."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the candidates."""

@@ -38,16 +38,16 @@ class Trained(System):
     encoder: Annotated[Name, Of("encoders")] = REQUIRED
     """The entry of `encoders` with its initial weights."""
     after: Annotated[str, Of("systems")] = ""
-    """The system whose trained weights are the initial weights; empty: those of the encoder. A
-    chain of such systems, each with the negatives of the one before, trains in rounds [ANCE, AR2].
+    """The system whose trained weights are the initial weights, as in rounds [ANCE, AR2]; empty:
+    those of the encoder.
     """
     stage: Annotated[Name, Of("stages")] = REQUIRED
     """Entry of `stages`, of the same kind."""
     negatives: Annotated[Name, Of("systems")]
     """The system whose run gives the negatives [3.4]."""
     teacher: Annotated[str, Of("systems")] = ""
-    """The system to distil from: a reranker, or any other system, which scores only the passages
-    that it ranks; empty: no distillation [3.4, stage 3].
+    """The system to distil from: a reranker, or another system, which scores only the passages that
+    it ranks; empty: none [3.4, stage 3].
     """
     once: bool = False
     """true: trained for the first seed only, even with several seeds, on the inputs for it."""
@@ -101,25 +101,22 @@ class Retriever(Searched, Trained):
     kind: Literal["retriever"] = "retriever"
     """The vectors of an encoder that a stage trains."""
     in_batch_teacher: Annotated[str, Of("systems")] = ""
-    """A second teacher: the trained retriever, with the same start, whose scores of all passages of
-    a batch are distilled, too [TAS-B: ColBERT].
+    """A second teacher: a trained retriever with the same start, whose scores of all passages of a
+    batch are distilled [TAS-B: ColBERT].
     """
     joint_teacher: Annotated[str, Of("systems")] = ""
-    """Instead of `teacher`: the trained reranker, with the same start, that is trained further
-    together with this retriever, by the list-wise loss and by the divergence from the retriever; it
-    is written to the subfolder `teacher` of the retriever's folder [RocketQAv2, EMNLP 2021].
+    """Instead of `teacher`: a trained reranker with the same start, which is trained further with
+    this retriever and written to the subfolder `teacher` [RocketQAv2].
     """
     engine: Literal["exact", "lucene", "bm25"] = "exact"
-    """How sparse vectors are searched: exact, by products of vectors; lucene, in an inverted index
-    that stores the weights x 100 as whole numbers; bm25, of a stage with target recall: by BM25,
-    with the weights x 100 as term frequencies [bm25: DeepCT, section 3.2].
+    """How sparse vectors are searched: exact, by products; lucene, in an inverted index of the
+    weights x 100; bm25, for a stage with target recall: with the weights x 100 as term frequencies
+    [DeepCT, section 3.2].
     """
     k1: Weight = 10.0
-    """With engine bm25: saturation of term frequencies, which go up to 100 [DeepCT's README, tuned
-    on MS MARCO; its authors call tuning critical].
-    """
+    """With engine bm25: saturation of term frequencies, which go up to 100 [DeepCT's README]."""
     b: Share = 0.9
-    """With engine bm25: normalisation by length [DeepCT's README, tuned on MS MARCO]."""
+    """With engine bm25: normalisation by length [DeepCT's README]."""
 
     def check(self, config: Config, name: str) -> None:
         """Refuse teachers, an engine or candidates that do not fit."""
@@ -167,9 +164,7 @@ class Head(System):
     encoded_by = "vectors"
 
     kind: Literal["head"] = "head"
-    """One head of a retriever with head unified, searched alone; nothing is trained or encoded
-    again [UnifieR, KDD 2023].
-    """
+    """One head of a retriever with head unified, searched alone [UnifieR]."""
     of: Annotated[Name, Of("systems")]
     """The retriever with head unified."""
     uses: Literal["dense", "sparse"]

@@ -53,8 +53,8 @@ class Bm25(System):
     """Normalisation by length [Anserini]."""
 
     passages: Annotated[dict[str, str], Of("collections")] = EMPTY
-    """For some collections, another one whose passages are indexed instead: source `expanded` of
-    the same collection [docT5query, Nogueira and Lin 2019].
+    """For some collections, one of source `expanded` whose passages are indexed instead
+    [docT5query].
     """
 
     def indexed(self, collection: str) -> str:
@@ -83,24 +83,20 @@ class External(Searched):
     kind: Literal["external"] = "external"
     """The vectors of a published model."""
     model: Annotated[HomePath, Field(min_length=1)] = REQUIRED
-    """A retriever that sentence-transformers loads: a folder (a relative path begins at the working
-    directory), or a name or name@revision at the hub.
-    """
+    """A retriever that sentence-transformers loads: a folder, or a name at the hub."""
     head: Literal["auto", "dense", "sparse", "multi"] = "auto"
-    """dense: one vector per text; sparse: a weight per word-piece (SPLADE, in the format of
-    SparseEncoder, or a language model that is used as one); multi: a vector per word-piece
-    (ColBERT, in its own format, PyLate's or MultiVectorEncoder's); auto: according to the model's
-    files.
+    """sparse: SPLADE, in the format of SparseEncoder, or a language model that is used as one;
+    multi: ColBERT, in its own format, PyLate's or MultiVectorEncoder's; auto: by the model's files.
     """
     engine: Engine = "exact"
     query_length: Natural = 0
-    """Length at which queries are cut; 0: the model's own (word-pieces)."""
+    """Length at which queries are cut; 0: the model's own."""
     passage_length: Natural = 0
-    """Length at which passages are cut; 0: the model's own (word-pieces)."""
+    """Length at which passages are cut; 0: the model's own."""
     query_prompt: str = ""
-    """Text before each query, such as "query: "; empty: the model's own [E5, BGE]."""
+    """Text before each query; empty: the model's own."""
     passage_prompt: str = ""
-    """Text before each passage, such as "passage: "; empty: the model's own [E5, BGE]."""
+    """Text before each passage; empty: the model's own."""
 
     def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the files of the model."""
@@ -125,9 +121,8 @@ class TrecRun(System):
     kind: Literal["run"] = "run"
     """Runs of a third-party system, read from files."""
     runs: Annotated[dict[str, dict[str, HomePath]], Of("collections")]
-    """TREC files of a third-party system, by collection and split, as in {pydocs: {dev:
-    runs/theirs.trec}}; or tables of pairs, as of `source: pairs`, whose scored passages, or else
-    negatives, are the run; a relative path begins at the working directory.
+    """TREC files by collection and split, as in {pydocs: {dev: runs/theirs.trec}}; or tables of
+    pairs, as of `source: pairs`, with scored passages or negatives.
     """
 
     def check(self, config: Config, name: str) -> None:
@@ -159,17 +154,15 @@ class Fusion(System):
     of: Annotated[tuple[str, ...], Of("systems")]
     """At least two systems."""
     method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
-    """The summands: 1 / (k + rank), or scores scaled to 0 .. 1 within each ranking [Cormack et al.
-    2009; convex: Bruch et al. 2023].
+    """The summands: 1 / (k + rank) [Cormack et al. 2009], or convex: scores scaled to 0 .. 1 within
+    each ranking [Bruch et al. 2023].
     """
     k: PositiveReal = 60.0
     """Constant in 1 / (k + rank) [Cormack et al. 2009]."""
     weights: tuple[Weight, ...] = ()
     """Weight of each system; empty: equal weights. `tuned_on` chooses other weights."""
     tuned_on: tuple[str, ...] = ()
-    """Collection and split, as in [pydocs, dev], whose judgments choose the weights by the first of
-    the evaluation's measures.
-    """
+    """Collection and split, as in [pydocs, dev], that choose the weights by the first measure."""
 
     def parts(self) -> list[str]:
         """Return the names of the systems that it sums."""
@@ -214,15 +207,13 @@ class Feedback(System):
     answered_by = "feedback"
 
     kind: Literal["feedback"] = "feedback"
-    """A dense system that searches again: each query vector moves towards the vectors of its best
-    passages [Li et al. 2021, arXiv 2108.11044].
+    """A dense system that searches again, with query vectors moved towards their best passages
+    [Rocchio; Li et al. 2021].
     """
     of: Annotated[Name, Of("systems")]
     """The dense system that searches twice."""
     depth: Positive = 3
-    """Number of best passages of the first search; their mean is the feedback (passages)
-    [Pyserini].
-    """
+    """Number of best passages of the first search; their mean is the feedback [Pyserini]."""
     alpha: Weight = 0.9
     """Weight of the query's vector [Pyserini]."""
     beta: Weight = 0.1
