@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -78,9 +78,12 @@ class Of:
 Whole = Annotated[int, BeforeValidator(_not_a_switch), Le(LARGEST)]
 Natural = Annotated[Whole, Ge(0)]
 Positive = Annotated[Whole, Ge(1)]
+Length = Annotated[Whole, Ge(8)]  # of a text, special tokens included
 Real = Annotated[float, BeforeValidator(_not_a_switch)]
 Share = Annotated[Real, Ge(0), Le(1)]
-Weight = Annotated[Real, Ge(0), Le(1e6)]
+Weight = Annotated[Real, Ge(0)]
+PositiveReal = Annotated[Real, Gt(0)]
+Rate = Annotated[Real, Gt(0), Le(1)]
 Name = Annotated[str, Field(min_length=1)]  # a name of an entry that another entry requires
 # most functions that open a path do not expand ~
 HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
