@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdmae.collections.sources.misspelt import SUFFIX
 from cdmae.config import systems
 
 if TYPE_CHECKING:
@@ -55,15 +54,14 @@ def roles(config: Config) -> Roles | None:
     if not collection:
         return None
     splits = config.evaluation.collections[collection]
-    own = [split for split in splits if split.removesuffix(SUFFIX) not in {*splits} - {split}]
     fusions = [system for system in config.systems.values() if system.kind == "fusion"]
     tuned_on = [Split(*system.tuned_on) for system in fusions if system.tuned_on]
     tuned = {split.name for split in tuned_on if split.collection == collection}
     elsewhere = [split for split in tuned_on if split.collection != collection]
-    if len(own) == 1 and elsewhere:
-        return Roles(elsewhere[0], Split(collection, own[0]))
-    deciding = min(own, key=lambda split: _last_to_decide(split, tuned))
-    rest = [split for split in own if split != deciding and split not in tuned]
+    if len(splits) == 1 and elsewhere:
+        return Roles(elsewhere[0], Split(collection, splits[0]))
+    deciding = min(splits, key=lambda split: _last_to_decide(split, tuned))
+    rest = [split for split in splits if split != deciding and split not in tuned]
     reported = max(rest, key=_first_to_report, default=deciding)
     return Roles(Split(collection, deciding), Split(collection, reported))
 
