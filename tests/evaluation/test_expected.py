@@ -33,8 +33,7 @@ def numbers(*rows):
     """Expected numbers in one table, for (label, system, minus), on dev."""
     same = {"table": "T", "configfile": "config/a.yaml", "seeds": "42 43", "measure": "RR@10"}
     on = {"column": "dev", "collection": "own", "split": "dev", "value": 0.0, "noise": 0.0}
-    frame = pd.DataFrame(rows, columns=["label", "system", "minus"]).assign(**same, **on)
-    return frame
+    return pd.DataFrame(rows, columns=["label", "system", "minus"]).assign(**same, **on)
 
 
 def results(**means):
