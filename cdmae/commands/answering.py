@@ -72,12 +72,9 @@ def best_system(config: Config, names: list[str]) -> str:
 def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     """Describe a system for `cdmae.retrieval.asking`: its settings, and the folders it reads."""
 
-    def made(what: str, *, asked: bool = False, **names: str) -> str:
-        own = config.systems[name].indexed(collection) if what == "bm25" else collection
-        return existing(
-            place(config.results, what, **{"collection": own, "system": name, **names}),
-            asked=asked,
-        )
+    def made(what: str, **names: str) -> str:
+        names = {"collection": collection, "system": name, **names}
+        return existing(place(config.results, what, **names), kept=what == "vectors")
 
     system = config.systems[name]
     return {

@@ -36,13 +36,13 @@ def test_without_run_snakemake_refuses_it_too(code, overlay):
 
 
 def test_two_runs_at_once(finished):
-    made = finished.results / "bm25/pydocs"
+    made = finished.results / "tokens/tiny/pydocs"
     before = made.stat().st_mtime
     # a training takes longer than the second run needs to start
     first = finished.start(*SMOKE, "results/smoke/encoders/cdmae", "--force")
     lock = finished.results / ".lock"
     wait_for(lambda: lock.read_text().startswith(f"process {first.pid} "))
-    said = finished.run(*SMOKE, "results/smoke/bm25/pydocs", "--force", status=1)
+    said = finished.run(*SMOKE, "results/smoke/tokens/tiny/pydocs", "--force", status=1)
     assert said.splitlines()[-1].startswith(f"cdmae: another run (process {first.pid} on ")
     assert "is working on results/smoke; wait for it" in said
     first.communicate()

@@ -15,7 +15,6 @@ from cdmae.config.kinds._system import TEACHERS as TEACHERS
 from cdmae.config.kinds._system import System as System
 from cdmae.config.kinds.bm25 import Bm25
 from cdmae.config.kinds.external import External
-from cdmae.config.kinds.feedback import Feedback
 from cdmae.config.kinds.fusion import Fusion
 from cdmae.config.kinds.head import Head
 from cdmae.config.kinds.reranker import Reranker
@@ -23,6 +22,6 @@ from cdmae.config.kinds.retriever import Retriever
 from cdmae.config.kinds.run import TrecRun
 
 AnySystem = Annotated[
-    Bm25 | Retriever | Reranker | Fusion | Feedback | Head | External | TrecRun,
+    Bm25 | Retriever | Reranker | Fusion | Head | External | TrecRun,
     Field(discriminator="kind"),
 ]

@@ -48,4 +48,4 @@ class Bm25(System):
 
     def files(self, config: Config, name: str, made: Made) -> Columns:
         """Return the folder of its index."""
-        return {"index": made("bm25", asked=True)}
+        return {"index": made("bm25")}

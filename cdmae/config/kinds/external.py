@@ -64,4 +64,4 @@ class External(Searched):
 
     def files(self, config: Config, name: str, made: Made) -> Columns:
         """Return the folder that contains the vectors of the passages."""
-        return {"vectors": made("vectors", asked=not config.evaluation.keep_vectors)}
+        return {"vectors": made("vectors")}

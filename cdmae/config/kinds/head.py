@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cdmae.config import systems
 from cdmae.config.kinds._system import (
     Columns,
     Engine,
@@ -59,5 +58,4 @@ class Head(System):
 
     def files(self, config: Config, name: str, made: Made) -> Columns:
         """Return the folders of the unified retriever's model and of this head's vectors."""
-        vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
-        return {"model": made("trained", system=self.of), "vectors": vectors}
+        return {"model": made("trained", system=self.of), "vectors": made("vectors")}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae.config import pretrained, systems
+from cdmae.config import pretrained
 from cdmae.config.kinds._system import (
     Columns,
     Made,
@@ -94,5 +94,4 @@ class Retriever(Searched, Trained):
 
     def files(self, config: Config, name: str, made: Made) -> Columns:
         """Return the folders of its model and its vectors."""
-        vectors = made("vectors", asked=not systems.keeps_vectors(config, name))
-        return {"model": made("trained"), "vectors": vectors}
+        return {"model": made("trained"), "vectors": made("vectors")}
