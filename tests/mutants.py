@@ -68,7 +68,7 @@ MUTANTS = [
     M("random tokens may be special ones", "cdmae/masking/__init__.py",
       "ordinary = vocabulary.ordinary\n", "ordinary = np.arange(vocabulary.size)\n", "masking/test_masking.py"),
     M("tokens that the encoder masks do not count in the decoder's ratio", "cdmae/masking/__init__.py",
-      "k - (batch.candidates & first).sum(axis=1)) | first", "k) | first", "pretraining/test_spelling.py masking"),
+      "k - (batch.candidates & first).sum(axis=1)) | first", "k) | first", "masking"),
     # pre-training
     M("masks are equal in every epoch", "cdmae/pretraining/reader.py",
       "masking.key(self.seed, purpose, epoch) for epoch in different.tolist()", "masking.key(self.seed, purpose, 0) for epoch in different.tolist()", "training/test_draws.py"),
@@ -80,8 +80,6 @@ MUTANTS = [
       "1 / max(1, total), np.float32", "1 / max(1, len(chosen)), np.float32", "pretraining/test_batches.py pretraining/test_mae.py"),
     M("the bottleneck has no projection", "cdmae/pretraining/objectives/mae.py",
       "return self.projection(h_c).to(h_c.dtype)", "return h_c", "pretraining/test_mae.py"),
-    M("Contriever's slower copy moves by its momentum", "cdmae/pretraining/objectives/contriever.py",
-      "1 - self.settings.momentum", "self.settings.momentum", "pretraining/test_contriever.py"),
     M("dropout of pre-training is equal in every step", "cdmae/pretraining/trainer.py",
       '"dropout", step + 1, index, group.rank)', '"dropout", 1, index, group.rank)', "training/test_draws.py"),
     M("dropout of pre-training is equal in every micro-batch", "cdmae/pretraining/trainer.py",

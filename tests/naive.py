@@ -15,32 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cdmae.models.ragged import Ragged
 from cdmae.pretraining.batches import Step
-from cdmae.pretraining.spelling import Spelling
-from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import setup
 
 IGNORED = -100
 LAYERS = ("decoder", "neighbour", "complement", "head")  # the parts of ours that are layers
-
-
-class Nonsense(Spelling):
-    """Misspells words of a random vocabulary: every word becomes two other word-pieces."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        """Take the vocabulary, which has no tokenizer."""
-        self.ordinary = vocabulary.ordinary
-
-    def text(self, ids: np.ndarray) -> str:
-        """Spell a word; two words in three can be misspelt."""
-        return "".join(chr(97 + piece % 26) * 3 for piece in ids) if ids.sum() % 3 else ""
-
-    def tokenised(self, words: list[str]) -> Ragged:
-        """Make two word-pieces of each word."""
-        sums = np.array([sum(map(ord, word)) for word in words], np.int64)
-        pieces = self.ordinary[np.stack([sums, sums + 1], axis=1) % len(self.ordinary)]
-        return Ragged(pieces.ravel(), np.arange(len(words) + 1) * 2)
 
 
 class Side(NamedTuple):
@@ -249,27 +228,10 @@ class Naive(nn.Module):
 
     def contriever(self, step: Step) -> Tensor:
         """-log of the share of a crop's own passage in its scores with all second crops."""
-        if self.network.settings.queue:
-            return self.moco(step)
         crops = Side.of(step, "encoder")
         h = self.vector(self.states(crops)[-1], crops)[:, 0]
         scores = h[::2] @ h[1::2].T / self.network.settings.temperature
         return functional.cross_entropy(scores, torch.arange(len(scores)))
-
-    def moco(self, step: Step) -> Tensor:
-        """-log of the share of q . k in q's scores with k and the queue.
-
-        The network has already put the step's vectors k into the ring that holds the queue.
-        """
-        first, second = Side.of(step, "encoder"), Side.of(step, "passage")
-        q = self.vector(self.states(first)[-1], first)[:, 0]
-        slower = self.network.slower(second.ids, attention_mask=second.attended)
-        k = self.vector(slower.last_hidden_state, second)[:, 0].detach()
-        begin = int(self.network.newest)
-        queue = torch.cat([self.network.keys[:begin], self.network.keys[begin + len(k) :]])
-        scores = torch.cat([(q * k).sum(1, keepdim=True), q @ queue.T], dim=1)
-        scores = scores / self.network.settings.temperature
-        return functional.cross_entropy(scores, torch.zeros(len(q), dtype=torch.int64))
 
     def simlm(self, step: Step) -> Tensor:
         """Compute the losses of both sides; each predicts the original of every token.

@@ -19,7 +19,6 @@ from cdmae.pretraining.reader import Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training.ranks import Ranks
-from tests.naive import Nonsense
 
 V, D, CLS, SEP, MASK = 40, 24, 2, 3, 4
 CPU = torch.device("cpu")
@@ -54,9 +53,7 @@ def reader_of(settings: Encoder, tokens: Tokens, seed: int = 3, **further: Any) 
     """The reader of an objective over tokens in memory."""
     kind = objective(settings.objective)
     corpus = Corpus(tokens, vocabulary())
-    made = kind.reader(settings, kind.sides(settings, "word"), corpus, seed, **further)
-    made.spelling = Nonsense(vocabulary())  # of ToRoDer
-    return made
+    return kind.reader(settings, kind.sides(settings, "word"), corpus, seed, **further)
 
 
 def language_model() -> BertForMaskedLM:

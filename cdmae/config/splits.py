@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdmae.collections.sources.misspelt import SUFFIX
 from cdmae.config import systems
 
 if TYPE_CHECKING:
@@ -54,14 +53,13 @@ def roles(config: Config) -> Roles | None:
     if not collection:
         return None
     splits = config.evaluation.collections[collection]
-    own = [split for split in splits if split.removesuffix(SUFFIX) not in {*splits} - {split}]
     tuned = {
         system.tuned_on[1]
         for system in config.systems.values()
         if system.kind == "fusion" and system.tuned_on[:1] == (collection,)
     }
-    deciding = min(own, key=lambda split: _last_to_decide(split, tuned))
-    rest = [split for split in own if split != deciding and split not in tuned]
+    deciding = min(splits, key=lambda split: _last_to_decide(split, tuned))
+    rest = [split for split in splits if split != deciding and split not in tuned]
     reported = max(rest, key=_first_to_report, default=deciding)
     return Roles(Split(collection, deciding), Split(collection, reported))
 

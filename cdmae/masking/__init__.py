@@ -38,7 +38,7 @@ __all__ = [
     "PLAIN", "SELECT", "Batch", "Corpus", "Side", "choose", "corrupt", "key", "mask", "pad", "read",
 ]  # fmt: skip
 
-SELECT, CORRUPT = 1, 2  # salts of the random streams; objectives have 3 to 5
+SELECT, CORRUPT = 1, 2  # salts of the random streams; objectives have 3 and 4
 # The upper half of a draw decides whether a token is replaced, the lower half selects the token.
 HALF = np.uint64(32)
 LOWER = np.uint64(0xFFFFFFFF)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cdmae import formats
-from cdmae.collections.sources.misspelt import SUFFIX
 from cdmae.evaluation.significance import Difference, pooled
 from cdmae.report.facts import Facts, Target
 
@@ -121,7 +120,7 @@ def overview(facts: Facts) -> list[Column]:
 def whole(facts: Facts) -> Column | None:
     """Average all targets that have the reported target's measure, with equal weight.
 
-    The forums of CQADupStack count as one target; misspelt queries do not count.
+    The forums of CQADupStack count as one target.
     """
     main = reported(facts)
     inside = [of(target, facts.first_measure(target)) for target in facts.targets]
@@ -129,13 +128,8 @@ def whole(facts: Facts) -> Column | None:
     alike = [
         column
         for column in [*inside, *zero_shot(facts, first=True)]
-        if main and column.measure == main.measure and not misspelt(column.targets[0])
+        if main and column.measure == main.measure
     ]
     if len(alike) < 2:
         return main
     return together(alike, f"the mean of {len(alike)} sets of queries")
-
-
-def misspelt(target: Target) -> bool:
-    """Return whether the queries of a target are misspelt copies of those of another."""
-    return target.split.endswith(SUFFIX)

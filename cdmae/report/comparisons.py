@@ -15,10 +15,10 @@ import pandas as pd
 
 from cdmae.config.kinds import TEACHERS
 from cdmae.config.schema import EVERY
-from cdmae.evaluation.significance import Difference, corrected, paired
+from cdmae.evaluation.significance import Difference, corrected
 from cdmae.report import columns
 from cdmae.report.columns import Column
-from cdmae.report.facts import Facts, Target
+from cdmae.report.facts import Facts
 from cdmae.report.recipes import differences, shown
 
 UNIFORM = ("whole_word", "uniform")
@@ -27,10 +27,8 @@ OBJECTIVE = "encoder.objective"
 MOST_NAMED = 3  # settings that a question names
 # kinds of comparisons: the masks on all sets of queries together, the one planned test, which is
 # not corrected for the others; another named pair that varies one thing; the other named pairs; all
-# pairs on the reported split; queries as they are and misspelt
-PLANNED, ONE_THING, NAMED, EVERY_PAIR, MISSPELT = KINDS = (
-    "planned", "one thing", "named", "every pair", "misspelt",
-)  # fmt: skip
+# pairs on the reported split
+PLANNED, ONE_THING, NAMED, EVERY_PAIR = ("planned", "one thing", "named", "every pair")
 COLUMNS = [
     "kind", "question", "system", "reference", "on", "measure", "mean", "reference_mean",
     "difference", "low", "high", "p", "verdict", "seeds", "queries",
@@ -184,11 +182,6 @@ def not_pretrained(facts: Facts, system: str) -> str:
 # --- tests ----------------------------------------------------------------------------------------
 
 
-def _corrected(gaps: dict[Any, Difference]) -> dict[Any, Difference]:
-    """Correct the tests of several differences together."""
-    return dict(zip(gaps, corrected([*gaps.values()]), strict=True))
-
-
 def _tested(facts: Facts, column: Column, pairs: Iterable[Pair]) -> dict[Pair, Difference]:
     """Test pairs of systems on a column, with Holm's correction for all of them."""
     gaps = {}
@@ -196,7 +189,7 @@ def _tested(facts: Facts, column: Column, pairs: Iterable[Pair]) -> dict[Pair, D
         gap = columns.difference(facts, column, *pair)
         if gap:
             gaps[pair] = gap
-    return _corrected(gaps)
+    return dict(zip(gaps, corrected([*gaps.values()]), strict=True))
 
 
 def named(facts: Facts, column: Column) -> dict[Pair, Difference]:
@@ -214,18 +207,6 @@ def every_pair(facts: Facts, column: Column) -> dict[Pair, Difference]:
     """Test all pairs of systems on a column, with Holm's correction over all pairs."""
     pairs = itertools.starmap(Pair, itertools.combinations(facts.systems, 2))
     return _tested(facts, column, pairs)
-
-
-def misspelt_losses(facts: Facts, clean: Target, measure: str) -> dict[str, Difference]:
-    """Subtract each system's values of queries as they are from those of the misspelt ones."""
-    typos = Target(clean.collection, clean.split + columns.SUFFIX)
-    gaps = {}
-    for system in facts.systems:
-        before = facts.values.get((system, clean, measure))
-        after = facts.values.get((system, typos, measure))
-        if before is not None and after is not None:
-            gaps[system] = paired(after.to_numpy(), before.reindex(after.index).to_numpy())
-    return _corrected(gaps)
 
 
 def frame(facts: Facts) -> pd.DataFrame:
@@ -251,9 +232,4 @@ def frame(facts: Facts) -> pd.DataFrame:
                 add(*question(facts, pair), pair, column, gap)
     for pair, gap in every_pair(facts, reported).items():
         add(EVERY_PAIR, "", pair, reported, gap)
-    for target in facts.targets:
-        measure = facts.main_measure(target)
-        for name, gap in misspelt_losses(facts, target, measure).items():
-            column = columns.of(target, measure)
-            add(MISSPELT, "misspelt queries", Pair(name, name), column, gap)
     return pd.DataFrame(rows, columns=COLUMNS)

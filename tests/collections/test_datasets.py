@@ -120,20 +120,15 @@ def test_sources_answer_without_heavy_imports(tmp_path):
         ("evaluation.relevant.mine.train", "grade", 2, "highest grade of {}, split train"),
     ],
 )
-@pytest.mark.parametrize("derived", [False, True])
 def test_a_collection_with_too_little_for_the_config_is_refused_by_its_job(
-    tmp_path, key, quantity, most, words, derived
+    tmp_path, key, quantity, most, words
 ):
-    """Two of three judged queries have a relevant passage; a derived collection does not know the
-    number of its passages before they are written.
-    """
+    """Two of three judged queries have a relevant passage."""
     qrels = QRELS + "q2\tp1\t0\n"
     settings = {
         "source": "beir",
         "path": beir_folder(tmp_path / "in", **{"qrels/train.tsv": qrels}),
     }
-    if derived:
-        settings = {"source": "misspelt", "of": settings}
     script = importlib.import_module("workflow.scripts.collection")
 
     def make(number):

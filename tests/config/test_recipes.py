@@ -50,7 +50,7 @@ PRETRAINING = {
     "contriever": {
         "start": "bert-base-uncased", "masks": (0.3, None), "batch": 2048, "steps": 500_000, "last": 500_000,
         "max_length": 256, "rates": (5e-5, 0.04, 0.01), "pooling": "mean", "crop_least": 0.05, "crop_most": 0.5,
-        "deletion": 0.1, "temperature": 0.05, "queue": 131_072, "momentum": 0.9995,
+        "deletion": 0.1, "temperature": 0.05,
     },
     "lexmae": {
         "start": "bert-base-uncased", "masks": (0.3, 0.5), "batch": 2048, "steps": 86_346, "last": 86_346,
@@ -64,10 +64,6 @@ PRETRAINING = {
     "rom": {  # the paper's values, for want of its own
         "start": "bert-base-uncased", "masks": (0.3, None), "batch": 2048, "steps": 86_346, "last": 80_000,
         "max_length": 150, "rates": (3e-4, 0.1, 0.01), "objective": "mlm", "encoder_masking": "importance",
-    },
-    "toroder": {
-        "start": "bert-base-uncased", "masks": (0.3, 0.5), "batch": 2048, "steps": 80_000, "last": 80_000,
-        "max_length": 128, "rates": (3e-4, 0.05, 0.0), "decoder_layers": 2, "misspelt": 0.3, "projection": False,
     },
     "cocondenser": {**CONDENSER, "start": "Luyu/condenser"},
     "bowdpr": {
@@ -92,7 +88,6 @@ STAGES = {
     "lexmae": [(24, 16, 3, 2e-5, 0.05, 32, 144, 0)] * 2,
     "seed": [(64, 32, 3, 2e-5, 1000, 32, 128, 0)] * 2,
     "rom": [(64, 32, 3, 2e-5, 1000, 32, 144, 10)] * 2,
-    "toroder": [(64, 32, 3, 2e-5, 1000, 32, 144, 10)] * 2,
     "bowdpr": [(64, 16, 3, 2e-5, 1000, 32, 144, 0)] * 2,
 }
 DEPTHS = {"lexmae-stage1": 1000}  # negatives; 200 in all others

@@ -67,13 +67,6 @@ def test_judged_queries_come_before_queries_that_were_made_from_their_text(tmp_p
     assert roles(alone) == (("made", "dev"), ("made", "test"))
 
 
-def test_misspelt_queries_neither_decide_nor_are_reported(tmp_path):
-    own = config(tmp_path, ["dev", "test"], mine=["dev", "test"])
-    splits = ("dev_typos", "test_typos", "dev", "test")
-    typos = replace(own, evaluation=replace(own.evaluation, collections={"mine": splits}))
-    assert roles(typos) == (("mine", "dev"), ("mine", "test"))
-
-
 def test_without_an_evaluated_split_nothing_decides(tmp_path):
     own = config(tmp_path, ["dev"], mine=["dev"])
     none = replace(own, evaluation=replace(own.evaluation, collections={"mine": ()}))

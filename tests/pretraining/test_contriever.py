@@ -1,23 +1,19 @@
 """Contriever: crops, deletions, and the contrast of a global batch."""
 
-import copy
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import tiny_objectives
-import tiny_pretraining
 import torch
 from any_kind import as_objective
-from tiny_objectives import CPU, SETTINGS, V, learnt, network_of, reader_of, ready, same
+from tiny_objectives import SETTINGS, V, reader_of
 
 from cdmae.pretraining.objectives import contriever
 from cdmae.tokens.corpus import Tokens
-from tests.naive import Naive
 
 LENGTH = 40
-QUEUED = {"queue": 12, "temperature": 1.0}
 PIECES = 5 + np.arange(LENGTH) % (V - 5)
 
 
@@ -71,94 +67,6 @@ def test_a_share_of_the_tokens_of_a_crop_is_deleted():
     assert not np.array_equal(other.inputs.lengths, masked.inputs.lengths)
 
 
-def test_inverse_cloze_parts_a_passage():
-    """The second part is the passage without the first, in its order; nothing is lost."""
-    parts = reader(cut="cloze").read(0, 1)[0].sides["encoder"].inputs
-    whole = PIECES.tolist()
-    begins = set()
-    for passage in range(400):
-        first = parts[2 * passage][1:-1].tolist()
-        rest = parts[2 * passage + 1][1:-1].tolist()
-        assert len(first) + len(rest) == LENGTH
-        assert 2 <= len(first) < LENGTH // 2
-        begin = next(at for at in range(LENGTH) if rest == whole[:at] + whole[at + len(first) :])
-        assert whole[begin : begin + len(first)] == first
-        begins.add(begin)
-    assert len(begins) > 20
-
-
-def test_with_a_queue_each_part_is_a_side_of_its_own():
-    """The same crops as without a queue, each passage once on each side."""
-    (together,) = reader(passages=12, cut="cloze").read(0, 1)
-    (apart,) = reader(passages=12, cut="cloze", **QUEUED).read(0, 1)
-    assert apart.spans == 1
-    joint = together.sides["encoder"].inputs
-    for passage in range(12):
-        for part, side in enumerate(("encoder", "passage")):
-            found = apart.sides[side].inputs[passage]
-            assert np.array_equal(found, joint[2 * passage + part])
-
-
-# --- the queue ------------------------------------------------------------------------------------
-
-
-def queued_step(settings):
-    """A step of a contriever with a queue."""
-    return next(tiny_objectives.reader("contriever", settings).steps(0, 1))
-
-
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-@pytest.mark.parametrize("cut", ["crops", "cloze"])
-def test_the_queue_is_its_naive_form(cut, pooling):
-    """Loss and gradient; the copy and the queue get none."""
-    made = network_of("contriever", pooling, cut=cut, **QUEUED)
-    step = queued_step(made.settings)
-    loss, numbers = learnt(made, step)
-    same(made, loss, Naive("contriever", made)(step))
-    torch.testing.assert_close(loss.detach(), numbers["encoder_loss"])
-    assert not any(weight.requires_grad for weight in made.slower.parameters())
-
-
-def test_the_slower_copy_and_the_ring():
-    """Each step moves the copy by 1 - m of the way, and replaces the oldest vectors in turn."""
-    made = network_of("contriever", momentum=0.75, **QUEUED)
-    step = queued_step(made.settings)
-    filled = []
-    for _ in range(4):
-        own = copy.deepcopy(made.slower.state_dict())
-        before = made.keys.clone()
-        learnt(made, step)
-        target = made.model.base_model.state_dict()
-        for name, weight in made.slower.state_dict().items():
-            torch.testing.assert_close(weight, 0.75 * own[name] + 0.25 * target[name])
-        filled.append((made.keys != before).any(1).nonzero().flatten().tolist())
-    assert filled == [list(range(begin, begin + 6)) for begin in (6, 12, 0, 6)]
-
-
-def test_micro_batches_do_not_change_the_queue():
-    made = network_of("contriever", **QUEUED)
-    other = copy.deepcopy(made)
-    step = queued_step(made.settings)
-    whole = learnt(made, step)[0]
-    parts = ready(other, *step.batches(8, CPU))
-    assert len(parts) > 1
-    torch.testing.assert_close(sum(other(part)[0] for part in parts), whole)
-    torch.testing.assert_close(other.keys, made.keys)
-
-
-def test_a_killed_training_with_a_queue_resumes_with_the_same_bits(inputs, tmp_path):
-    """Queue and copy are part of the state; without them the resumed training would differ."""
-    settings = as_objective(
-        "contriever", tiny_pretraining.SETTINGS, steps=5, queue=12, momentum=0.9, cut="cloze"
-    )
-    whole = tiny_pretraining.run(inputs, tmp_path / "whole", settings)
-    tiny_pretraining.cut_off(3, inputs, tmp_path / "cut", settings)
-    again = tiny_pretraining.run(inputs, tmp_path / "cut", settings)
-    assert tiny_pretraining.differences(whole, again) == []
-    curves = [(each / "steps.tsv").read_text() for each in (whole, again)]
-    assert curves[0] == curves[1]
-
-
 # --- weights and settings -------------------------------------------------------------------------
 
 
@@ -174,15 +82,12 @@ def test_no_part_of_an_untied_head_waits_for_a_gradient():
 
 def test_settings_without_effect_are_named_and_those_that_do_not_fit_refused():
     plain = as_objective("contriever", SETTINGS)
-    unread = {"encoder_masking", "encoder_ratio", "importance", "sigma", "momentum"}
+    unread = {"encoder_masking", "encoder_ratio", "importance", "sigma"}
     assert set(plain.unread) >= unread
     assert not unread & plain.values().keys()
     assert plain.maskings == ()
-    queued = as_objective("contriever", SETTINGS, **QUEUED)
-    assert "momentum" not in queued.unread and queued.values()["momentum"] == 0.9995
     for changed, words in (
         ({"crop_most": 0.01}, "crop_most is 0.01; expected from crop_least, 0.05, to 1"),
-        ({"queue": 13}, "queue is 13 and batch is 6; expected 0, or a multiple"),
         ({"batch": 1}, "batch is 1; expected from 2"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -170,25 +170,6 @@ def test_a_mean_difference_counts_every_collection_once(tmp_path):
     assert columns.difference(run, mean, "bm25", "nothing") is None
 
 
-def test_misspelt_queries_are_a_difference_of_the_same_system_and_in_no_mean(tmp_path):
-    targets = {"pydocs": {"dev": 60, "test": 50, "dev_typos": 60}}
-    skill = synthetic_run.SKILL
-    path = synthetic_run.make(tmp_path / "run", skill=skill, targets=targets, parts=())
-    measures = read_json(path)["measures"]
-    for file in measures.values():  # the same queries, under the ids of the split dev
-        frame = pd.read_csv(file, sep="\t")
-        frame["query_id"] = frame["query_id"].str.replace("dev_typos", "dev")
-        frame.to_csv(file, sep="\t", index=False)
-    run = facts.read(path)
-    assert columns.whole(run).name == "the mean of 2 sets of queries"
-    table = tables_of(page_of(run, tmp_path / "report"))["Misspelt queries"].set_index("system")
-    clean = run.value("bm25", DEV, "RR@10")
-    typos = run.value("bm25", Target("pydocs", "dev_typos"), "RR@10")
-    row = table.loc["bm25"]
-    assert [row["as they are"], row["misspelt"]] == [formats.points(clean), formats.points(typos)]
-    assert row["difference"] == formats.signed(typos - clean)
-
-
 def test_the_curve_over_labels_has_a_line_per_encoder_and_a_place_per_number(tmp_path):
     values = synthetic_run.config()
     for number in (100, 1000):

@@ -8,7 +8,7 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.report import columns, figures, tables
-from cdmae.report.comparisons import MISSPELT, NAMED, ONE_THING, PLANNED, masking_pairs
+from cdmae.report.comparisons import NAMED, ONE_THING, PLANNED, masking_pairs
 from cdmae.report.facts import Facts
 from cdmae.report.figures import Interval, Series
 from cdmae.report.frames import Frames
@@ -22,8 +22,7 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     """Answer whether masks by importance helped, and show all named pairs."""
     column = columns.whole(facts)
     rows = frames.compared([PLANNED, ONE_THING, NAMED], column) if column else pd.DataFrame()
-    misspelt = frames.comparisons[frames.comparisons["kind"] == MISSPELT]
-    if rows.empty and misspelt.empty:
+    if rows.empty:
         return None
     single = rows[rows["kind"] != NAMED]
     others = rows[rows["kind"] == NAMED]
@@ -49,7 +48,6 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "masks": _masks(facts, frames),
         "table": _html(shown(single), "Pairs that differ in one thing"),
         "others": _html(shown(others), "Other named pairs"),
-        "misspelt": _html(_misspelt(misspelt), "Misspelt queries"),
         "forest": forest,
         "curves": _curves(facts, frames),
     }
@@ -68,15 +66,6 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             "seeds": [str(seeds) if seeds else formats.NONE for seeds in rows["seeds"]],
         }
     )
-
-
-def _misspelt(rows: pd.DataFrame) -> pd.DataFrame:
-    """Format the losses by misspelt queries: the system, its means, and the difference."""
-    frame = shown(rows).drop(columns=["reference", "seeds"])
-    frame["question"] = rows["on"] + ", " + rows["measure"].map(formats.measure_name)
-    frame.insert(2, "as they are", rows["reference_mean"].map(formats.points))
-    frame.insert(3, "misspelt", rows["mean"].map(formats.points))
-    return frame
 
 
 def _html(frame: pd.DataFrame, caption: str) -> str:
