@@ -67,7 +67,6 @@ KINDS = [
     ("systems.three.in_batch_teacher", "cross", "", ["cross", "one, three"]),
     ("systems.one.joint_teacher", "three", "", ["three", "(cross)"]),
     ("systems.three.joint_teacher", "cross", "", ["cross", "teacher"]),
-    ("systems.x", {"kind": "feedback", "of": "bm25"}, "systems.x.of", ["bm25", "one, three"]),
     ("systems.x", {"kind": "head", "of": "one", "uses": "dense"}, "systems.x.of", ["one"]),
     ("systems.fused.of", ["one"], "", ["one", "two"]),
     ("systems.one.engine", "lucene", "", ["lucene", "exact"]),

@@ -27,7 +27,7 @@ class Head(System):
     encoded_by = "vectors"
 
     kind: Literal["head"] = "head"
-    """One head of a retriever with head unified, searched alone; nothing is trained or encoded
+    """One head of a retriever with head unified, searched alone; nothing is trained
     again [UnifieR, KDD 2023].
     """
     of: Annotated[Name, Of("systems")]
