@@ -85,8 +85,8 @@ def delete_kept(results: str) -> None:
     limit or a full disk may come at the last moment. States and pieces stay until then.
     """
     for about in Path(results, "state").glob("*/*/*/about.json"):
-        name = about.parents[1].name  # state/{rule}/{name}/{hash}/about.json
-        if Path(results, "encoders", name).exists() or Path(results, "trained", name).exists():
+        rule, name = about.parts[-4:-2]  # state/{rule}/{name}/{hash}/about.json
+        if Path(results, "encoders" if rule == "pretrain" else "trained", name).exists():
             shutil.rmtree(about.parent, ignore_errors=True)
     for pieces in Path(results).rglob(".*.pieces"):
         if pieces.with_name(pieces.name[1:].removesuffix(".pieces")).exists():
