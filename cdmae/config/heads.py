@@ -38,6 +38,7 @@ class Retriever(Stage):
     # settings of heads with one vector per text
     prefixes = ()
     passage_weight = 0.0
+    query_weights = "network"  # a setting of the sparse head
 
     kind: Literal["retriever"] = "retriever"
     """An encoder whose vectors are searched [3.4]."""
@@ -83,10 +84,6 @@ class Retriever(Stage):
     """Weight of the distillation from the system's `in_batch_teacher`, if it has one: the mean
     squared error of the differences between the scores of the positive and of every other passage
     of the batch [TAS-B, SIGIR 2021: 0.75].
-    """
-    weaker_teacher: Literal["stop", "allow"] = "stop"
-    """For a system with `after`, whose initial weights rank the positive of a group first
-    significantly more often than its teacher does: stop before the training, or allow it.
     """
 
     def __post_init__(self) -> None:
@@ -245,9 +242,19 @@ class Sparse(Regularised):
     3.1].
     """
 
+    query_weights: Literal["network", "idf"] = "network"
+    """Where the weights of queries come from. network: as those of passages; idf, with pieces all:
+    a table of the IDF of each word-piece over the passages of `collection`, so that no network runs
+    for a query; `query_flops` has no effect [SPLADE v2; idf: Geng et al. 2024, arXiv 2411.04403].
+    """
+
     def __post_init__(self) -> None:
-        """Refuse a regression without a layer of its own."""
+        """Refuse a regression without a layer of its own, and a table beside such a layer."""
         super().__post_init__()
+        if self.query_weights == "idf" and self.pieces == "own":
+            raise InputError(
+                "query_weights is idf and pieces is own; expected query_weights idf with pieces all"
+            )
         if self.target == "recall" and self.pieces == "all":
             raise InputError(
                 "target is recall and pieces is all; expected target recall with pieces own"
@@ -256,14 +263,15 @@ class Sparse(Regularised):
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
         own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
-        return super().model() | {"head": self.head} | own
+        return super().model() | {"head": self.head, "query_weights": self.query_weights} | own
 
     def values(self, **teachers: bool) -> dict[str, Any]:
         """Return the settings that affect a training; `target: recall` ignores all other losses."""
         found = super().values(**teachers)
-        if self.target == "ranking":
-            return found
-        return {key: value for key, value in found.items() if key not in self.ranked}
+        unread = self.ranked if self.target == "recall" else ()
+        if self.query_weights == "idf":
+            unread += ("query_flops",)
+        return {key: value for key, value in found.items() if key not in unread}
 
 
 @settings

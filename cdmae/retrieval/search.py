@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -127,13 +126,15 @@ def write_runs(
         kind = kinds.of(queries[0])
         if kind is kinds.sparse:
             weights.update(zip(numbers, queries, strict=True))
+        among = None
+        if candidates:
+            runs = [read_run(candidates[index]) for index in numbers]
+            among = ranking.joined([run.best(candidates_depth) for run in runs])
         return search(
             kind.joined(queries),
             read_vectors(stored),
             depth,
-            candidates=read_candidates(
-                [candidates[index] for index in numbers if candidates], candidates_depth
-            ),
+            candidates=among,
             threads=threads,
             device=str(setup.device()),
         )
@@ -151,11 +152,6 @@ def write_runs(
         for path in (*vectors.iterdir(), pieces_of(vectors)):
             shutil.rmtree(path)
     return seconds
-
-
-def read_candidates(paths: Sequence[Path], depth: int) -> Run | None:
-    """Read the best `depth` passages of each run in turn; None without runs."""
-    return ranking.joined([read_run(path).best(depth) for path in paths]) if paths else None
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
