@@ -25,6 +25,7 @@ from cdmae.tokens.corpus import write_tokens
 TOKENIZERS = {
     "bert": "word_piece", "electra": "word_piece", "distilbert": "word_piece", "mpnet": "mpnet",
     "roberta": "byte_level", "xlm-roberta": "unigram", "modernbert": "modern",
+    "nomic_bert": "word_piece", "gte": "unigram",
 }  # fmt: skip
 CASES = [*TOKENIZERS.items(), ("bert", "unigram")]  # the last is multilingual MiniLM's
 SPOKEN = [*TEXTS, "mail (mail)", "e-mail, unmasked", " ".join(TEXTS)]
