@@ -29,15 +29,8 @@ GONE = {
     "collections": ["scikit-learn", "networkx"],
     "encoders": ["none", "mae"],
     "stages": ["stage2", "stage3", "reranker"],
-    "systems": [
-        "none-stage1",
-        "mae-stage1",
-        "cdmae-stage2",
-        "cdmae-stage3",
-        "cdmae-reranker",
-        "fused",
-    ],
-}
+    "systems": ["none-stage1", "mae-stage1", "cdmae-stage2", "cdmae-stage3", "cdmae-reranker", "fused"],
+}  # fmt: skip
 MEASURES = "results/smoke/measures/cdmae-stage1.tsv"
 
 
