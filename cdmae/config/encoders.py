@@ -59,7 +59,6 @@ class Encoder:
     pretrained = False  # whether it is pre-trained
     maskings = ()  # the maskings of the encoder and of the decoder, in this order
     collection = after = importance = snapshot_of = generator = asked = ""
-    texts = ()
     take_step = 0
     in_words = ""
 

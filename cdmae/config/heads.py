@@ -35,6 +35,7 @@ class Retriever(Stage):
     # settings of heads with one vector per text
     prefixes = ()
     passage_weight = 0.0
+    query_weights = "network"  # a setting of the sparse head
 
     kind: Literal["retriever"] = "retriever"
     query_length: Length = 32
@@ -72,10 +73,6 @@ class Retriever(Stage):
     """
     in_batch_weight: PositiveReal = 0.75
     """Weight of the distillation from the system's `in_batch_teacher` [TAS-B: 0.75]."""
-    weaker_teacher: Literal["stop", "allow"] = "stop"
-    """Whether to stop before the training of a system with `after` whose initial weights rank
-    positives first significantly more often than its teacher does.
-    """
 
     def __post_init__(self) -> None:
         """Refuse settings that need `in_batch`, and random passages, which have no labels."""
@@ -214,9 +211,19 @@ class Sparse(Regularised):
     [DeepCT, section 3.1].
     """
 
+    query_weights: Literal["network", "idf"] = "network"
+    """network: queries are weighted like passages; idf, with pieces all: by a table of the IDF of
+    each word-piece over the passages of `collection`, so that no network runs for a query and
+    `query_flops` has no effect [idf: Geng et al. 2024].
+    """
+
     def __post_init__(self) -> None:
-        """Refuse a regression without a layer of its own."""
+        """Refuse a regression without a layer of its own, and a table beside such a layer."""
         super().__post_init__()
+        if self.query_weights == "idf" and self.pieces == "own":
+            raise InputError(
+                "query_weights is idf and pieces is own; expected query_weights idf with pieces all"
+            )
         if self.target == "recall" and self.pieces == "all":
             raise InputError(
                 "target is recall and pieces is all; expected target recall with pieces own"
@@ -225,14 +232,15 @@ class Sparse(Regularised):
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
         own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
-        return super().model() | {"head": self.head} | own
+        return super().model() | {"head": self.head, "query_weights": self.query_weights} | own
 
     def values(self, **teachers: bool) -> dict[str, Any]:
         """Return the settings that affect a training; `target: recall` ignores all other losses."""
         found = super().values(**teachers)
-        if self.target == "ranking":
-            return found
-        return {key: value for key, value in found.items() if key not in self.ranked}
+        unread = self.ranked if self.target == "recall" else ()
+        if self.query_weights == "idf":
+            unread += ("query_flops",)
+        return {key: value for key, value in found.items() if key not in unread}
 
 
 @settings

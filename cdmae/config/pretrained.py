@@ -19,6 +19,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?")
 FAMILIES = {
     "bert": "Bert", "electra": "Electra", "roberta": "Roberta", "xlm-roberta": "XLMRoberta",
     "distilbert": "DistilBert", "mpnet": "MPNet", "modernbert": "ModernBert",
+    "nomic_bert": "NomicBert", "gte": "Gte",
 }  # fmt: skip
 DISTILBERT = {  # DistilBERT's names for keys of config.json
     "num_hidden_layers": "n_layers", "hidden_size": "dim", "intermediate_size": "hidden_dim",

@@ -35,7 +35,6 @@ OF_A_TEACHER = (
     "denoise",
     "labels",
     "margin_bins",
-    "weaker_teacher",
 )
 
 

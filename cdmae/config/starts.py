@@ -28,9 +28,9 @@ class Start:
     """An encoder's initial weights: a checkpoint, or random weights and a trained tokenizer."""
 
     checkpoint: HomePath = ""
-    """BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT: a folder, or a
-    name at the Hugging Face hub (name@revision for a commit, tag or branch); excludes the other
-    keys [4.1: Shitao/RetroMAE].
+    """BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM, ModernBERT, NomicBERT or GTE:
+    a folder, or a name at the Hugging Face hub (name@revision for a commit, tag or branch);
+    excludes the other keys [4.1: Shitao/RetroMAE].
     """
     collection: Annotated[str, Of("collections")] = ""
     """The collection that trains the tokenizer of random initial weights."""

@@ -95,8 +95,7 @@ class Plan:
         """Count the operations of pre-training up to the last step that is needed."""
         encoder = self.config.encoders[name]
         corpus = self.sizes[encoder.collection]
-        by_query = encoder.asked and not encoder.texts
-        read = corpus.queries.get(ASKED_SPLIT, 0) if by_query else corpus.passages
+        read = corpus.queries.get(ASKED_SPLIT, 0) if encoder.asked else corpus.passages
         whole = math.ceil(encoder.epochs * read / encoder.batch)
         steps = encoder.take_step or encoder.steps or whole
         network = Network.of(self.config.starts[encoder.start])

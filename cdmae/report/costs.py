@@ -68,7 +68,7 @@ def _parameters(facts: Facts, system: str) -> float:
     kind = facts.kind(system)
     if kind.trained and system in facts.trained:
         return float(facts.trained[system].about.get("parameters", math.nan))
-    # BM25 and a fusion have no network; a feedback system uses the network of its part
+    # BM25 and a fusion have no network
     own = facts.system(system).get("model")
     unknown = kind.third_party or kind.trained
     return math.nan if own or not facts.system(system) or unknown else 0.0

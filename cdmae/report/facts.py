@@ -316,7 +316,7 @@ def read(facts: Path | str | dict[str, Any]) -> Facts:
         started=file.get("started", "")[: len("2025-01-01 12:00")],
         wall=float(file.get("wall", math.nan)),
         origin=file["origin"],
-        latency=read_json(file["latency"]) if "latency" in file else {},
+        latency=file["latency"],
         fusions=fusions,
         sparsity={name: read_json(rows) for name, rows in file["sparsity"].items()},
         paths=file,

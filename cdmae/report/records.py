@@ -23,8 +23,8 @@ class Training:
     """The records of a training: its loss curve, its about.json, and its probes.
 
     curve: a frame with `step` and losses, or None. bottleneck: the decoder's losses with three
-    vectors at some steps (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: the results
-    of `cdmae.pretraining.probes.halves` at these steps, or None.
+    vectors at some steps, or None; retrieval: how well halves of passages find each other at these
+    steps, or None (`cdmae.pretraining.probes`).
     """
 
     curve: pd.DataFrame | None = None

@@ -65,7 +65,6 @@ KINDS = [
     ("systems.three.after", "cross", "", ["cross", "one, three"]),
     ("systems.three.in_batch_teacher", "cross", "", ["cross", "one, three"]),
     ("systems.one.joint_teacher", "three", "systems", ["one -> three"]),
-    ("systems.x", {"kind": "feedback", "of": "bm25"}, "systems.x.of", ["bm25", "one, three"]),
     ("systems.x", {"kind": "head", "of": "one", "uses": "dense"}, "systems.x.of", ["one"]),
     ("systems.fused.of", ["one"], "", ["one", "two"]),
     ("systems.one.engine", "lucene", "", ["lucene", "exact"]),

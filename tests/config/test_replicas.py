@@ -8,7 +8,7 @@ from planned import changed, plan
 
 from cdmae.config.load import load
 from cdmae.errors import InputError
-from workflow.facts import facts as report_facts
+from cdmae.report.sources import facts as report_facts
 
 SEEDS = [7, 8, 9]  # the tests' config has seed 7
 

@@ -16,7 +16,7 @@ from cdmae.errors import InputError
 from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write_exhibit
 from cdmae.report.paper import claims, exhibits, published
-from workflow.facts import TABLES, exhibit
+from cdmae.report.sources import TABLES, exhibit
 
 ROOT = Path(__file__).resolve().parents[2]
 DEV = Target("pydocs", "dev")

@@ -178,7 +178,7 @@ class Training:
             int(process.name)
             for process in Path("/proc").glob("[0-9]*")
             if (words := command(process)) and Path(words[0]).name.startswith("python")
-            and any(word.endswith(f".{self.rule}.py") for word in words)
+            and any(word.endswith(".call.py") for word in words)
             and "--node-rank" not in words and working(process) == self.checkout.folder
         ]  # fmt: skip
 

@@ -32,7 +32,7 @@ def main(
         settings = kept | {"texts": str(texts)}
     try:
         made = collections.settings_of(settings, path).load(threads)
-        count = write_collection(output.parent, made)
+        count = write_collection(output, made)
         counts = replace(collections.counts(made), passages=count)
         collections.check_needed(needed, collection, counts)
     except InputError as error:

@@ -14,9 +14,9 @@ from cdmae.config.kinds._system import LEARNT_FROM as LEARNT_FROM
 from cdmae.config.kinds._system import TEACHERS as TEACHERS
 from cdmae.config.kinds._system import System as System
 from cdmae.config.kinds.trained import Head, Reranker, Retriever
-from cdmae.config.kinds.untrained import Bm25, External, Feedback, Fusion, TrecRun
+from cdmae.config.kinds.untrained import Bm25, External, Fusion, TrecRun
 
 AnySystem = Annotated[
-    Bm25 | Retriever | Reranker | Fusion | Feedback | Head | External | TrecRun,
+    Bm25 | Retriever | Reranker | Fusion | Head | External | TrecRun,
     Field(discriminator="kind"),
 ]

@@ -70,7 +70,8 @@ class Trained(System):
         if config.systems[self.teacher].scores_draws:
             start = systems.start_of(config, self.teacher)
             return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
-        return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
+        part = ".".join(systems.trains_on(config, name))
+        return columns | {"ranking": f"{self.teacher}/{part}"}
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a stage of another kind, negatives of no search, and weights that do not fit."""

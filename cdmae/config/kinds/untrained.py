@@ -13,20 +13,16 @@ from cdmae.config.kinds._system import (
     Searched,
     System,
     check_searched,
-    check_vectors,
 )
 from cdmae.fields import (
     EMPTY,
     REQUIRED,
     HomePath,
-    Name,
     Natural,
     Of,
-    Positive,
     PositiveReal,
     Share,
     Weight,
-    pick,
     refusal,
     settings,
     show,
@@ -171,6 +167,7 @@ class Fusion(System):
         collection, split = self.tuned_on
         measure = config.evaluation.measured(collection, split)[0]
         return {
+            "judged": self.of,
             "tuned_run": f"{collection}.{split}",
             "tuned_collection": collection,
             "tuned": [split, measure],
@@ -190,46 +187,3 @@ class Fusion(System):
             raise unfit(self, "tuned_on", f"; expected one of {choices}")
         if self.tuned_on and len(self.of) > MOST_TUNED:
             raise unfit(self, "of", f"; expected up to {MOST_TUNED} systems with tuned_on")
-
-
-# settings of systems that encode queries
-OF_QUERIES = ("model", "head", "query_length", "query_prompt", "uses")
-
-
-@settings
-class Feedback(System):
-    """A dense system that searches again, nearer to its best passages [Li et al. 2021]."""
-
-    answered_by = "feedback"
-
-    kind: Literal["feedback"] = "feedback"
-    of: Annotated[Name, Of("systems")]
-    """The dense system that searches twice."""
-    depth: Positive = 3
-    """Number of best passages of the first search; their mean is the feedback [Pyserini]."""
-    alpha: Weight = 0.9
-    """Weight of the query's vector [Pyserini]."""
-    beta: Weight = 0.1
-    """Weight of the passages' mean vector [Pyserini]."""
-
-    def parts(self) -> list[str]:
-        """Return the name of the system that searches first."""
-        return [self.of]
-
-    def columns(self, config: Config, name: str) -> dict[str, Any]:
-        """Return the dense system's model: a trained folder, or the files of an external model.
-
-        encoder: the dense system's settings that affect the vectors of queries.
-        """
-        dense = config.systems[self.of]
-        encoder = {"encoded_by": dense.encoded_by, **pick(dense.values(), OF_QUERIES)}
-        files = dense.columns(config, self.of).get("model_files", [])
-        return {
-            "encoder": encoder,
-            "trained": systems.model_of(config, self.of),
-            "model_files": files,
-        }
-
-    def check(self, config: Config, name: str) -> None:
-        """Refuse a system without dense vectors."""
-        check_vectors(self, "of", config, "dense", "a dense system")
