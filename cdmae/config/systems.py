@@ -68,7 +68,7 @@ def systems(config: Config) -> dict[str, Row]:
     """
     return {
         name: {
-            "network": system.model_of(config, name),
+            "network": model_of(config, name),
             "encoded_by": system.encoded_by,
             **system.columns(config, name),
             **system.values(),
@@ -114,6 +114,14 @@ def beside(config: Config, name: str) -> list[str]:
 def trained(config: Config) -> list[str]:
     """List the systems with a model of their own, in the order of the config."""
     return [name for name, system in config.systems.items() if system.trained]
+
+
+def model_of(config: Config, name: str) -> str:
+    """Return the system with the trained model in use: itself or another; or ""."""
+    system = config.systems[name]
+    if system.kind == "head":
+        return system.of
+    return name if system.trained else ""
 
 
 def learns(config: Config, name: str) -> bool:

@@ -23,7 +23,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from cdmae import masking
-from cdmae.config.objectives.simlm import SimLm
+from cdmae.config.objectives import SimLm
 from cdmae.masking import Corpus, Side
 from cdmae.models import architectures
 from cdmae.pretraining.objectives import simlm

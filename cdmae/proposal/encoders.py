@@ -64,7 +64,6 @@ def published(model: str, head: str, latin: float) -> Encoder | None:
     folder = Path(os.path.expanduser(model))
     if folder.is_dir():
         model = str(folder.resolve())
-        pretrained.check(model, ("--encoder",))
         return _described(model, Path(model), head)
     if not pretrained.HUB_NAME.fullmatch(model):
         raise InputError(
@@ -105,7 +104,8 @@ def _downloaded(model: str) -> Path:
 
 def _described(model: str, folder: Path, head: str) -> Encoder:
     """Describe a model by the small files in a folder, for a head or the one that they name."""
-    if pretrained.is_multi_encoder(str(folder)):
+    vectors = pretrained.kind_of_vectors(str(folder))
+    if vectors == "multi":
         raise InputError(
             f"--encoder: {model} has a vector per word-piece; expected a model with one vector per "
             "text, or a sparse one (config/overlays/multi.yaml trains multi-vector retrievers)"
@@ -122,14 +122,15 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
         )
     normalised = any(kind.endswith("Normalize") for kind in kinds)
     mean = bool(pooling.get("pooling_mode_mean_tokens")) or pooling.get("pooling_mode") == "mean"
-    head = head or ("sparse" if pretrained.is_sparse_encoder(str(folder)) else "dense")
+    head = head or vectors
     return Encoder(
         model,
         retriever=bool(modules) or head == "sparse",
         head=head,
         pooling="mean" if mean else "cls",
         similarity="cosine" if normalised or mean or not modules else "dot",
-        positions=pretrained.positions(str(folder)) or 512,
+        # in some families, two positions are never used
+        positions=(pretrained.number(str(folder), "max_position_embeddings") or 512) - 2,
         width=pretrained.number(str(folder), "hidden_size") or 768,
     )
 

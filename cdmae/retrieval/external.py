@@ -51,7 +51,7 @@ class Encoder:
     ) -> None:
         """Take the settings of a system.
 
-        system: `model`, and perhaps the other keys of `cdmae.config.kinds.external`. length: texts
+        system: `model`, and perhaps the other settings of the kind external. length: texts
         are cut at so many word-pieces; 0: at the system's `query_length` and `passage_length`, or
         the model's own.
         """

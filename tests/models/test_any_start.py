@@ -12,7 +12,7 @@ from tiny_pretraining import started
 from tiny_tokenizers import KINDS, TEXTS
 
 from cdmae.config import pretrained
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms

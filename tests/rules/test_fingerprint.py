@@ -147,7 +147,7 @@ def test_of_a_class_of_settings_what_a_job_executes_counts(monkeypatch, before, 
     assert before in text
     first = hashes(text)
     assert {
-        "cdmae.config.objectives.master.Master",
+        "cdmae.config.objectives.Master",
         "cdmae.config.encoders.Pretraining",
     } <= first.keys()
     assert (hashes(text.replace(before, after)) != first) == counts
