@@ -31,7 +31,7 @@ def main(
         settings = kept | {"texts": str(texts)}
     try:
         made = collections.settings_of(settings, path).load(threads)
-        count = write_collection(output.parent, made)
+        count = write_collection(output, made)
         collections.check_needed(needed, collection, collections.counts(made))
     except InputError as error:
         is_named = str(error).startswith((path, "stages.", "evaluation."))
