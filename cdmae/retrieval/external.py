@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Loaded = SentenceTransformer | SparseEncoder | MultiVectorEncoder
 
 BATCH = 64
+SPARSE_BATCH = 8  # whose scores of 512 word-pieces x 30,522 take 0.5 GB, several times
 # by kind of vectors: how sentence-transformers may compare them; with multi, rankings are the same
 COMPARED = {
     "dense": ("dot", "cosine"),
@@ -51,7 +52,7 @@ class Encoder:
     ) -> None:
         """Take the settings of a system.
 
-        system: `model`, and perhaps the other keys of `cdmae.config.kinds.external`. length: texts
+        system: `model`, and perhaps the other settings of the kind external. length: texts
         are cut at so many word-pieces; 0: at the system's `query_length` and `passage_length`, or
         the model's own.
         """
@@ -102,7 +103,8 @@ class Encoder:
         """
         name = self.system["model"]
         kind = kind_of(model)
-        how: dict[str, Any] = {"batch_size": BATCH, "show_progress_bar": False}
+        batch = SPARSE_BATCH if kind == "sparse" else BATCH
+        how: dict[str, Any] = {"batch_size": batch, "show_progress_bar": False}
         if kind == "sparse":
             how["save_to_cpu"] = True
         elif kind == "multi":

@@ -12,7 +12,7 @@ from tiny_pretraining import started
 from tiny_tokenizers import KINDS, TEXTS
 
 from cdmae.config import pretrained
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms
@@ -25,6 +25,7 @@ from cdmae.tokens.corpus import write_tokens
 TOKENIZERS = {
     "bert": "word_piece", "electra": "word_piece", "distilbert": "word_piece", "mpnet": "mpnet",
     "roberta": "byte_level", "xlm-roberta": "unigram", "modernbert": "modern",
+    "nomic_bert": "word_piece", "gte": "unigram",
 }  # fmt: skip
 CASES = [*TOKENIZERS.items(), ("bert", "unigram")]  # the last is multilingual MiniLM's
 SPOKEN = [*TEXTS, "mail (mail)", "e-mail, unmasked", " ".join(TEXTS)]

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from tiny_objectives import SETTINGS, first, network_of, reader
 from tiny_training import data_of, gradients, stage, train
 
-from cdmae.config.objectives.none import NotPretrained
+from cdmae.config.objectives import NotPretrained
 from cdmae.config.starts import Start
 from cdmae.finetuning import joint, reranker, retriever
 from cdmae.finetuning.groups import Drawing, Examples

@@ -138,7 +138,7 @@ tables = {
 }
 for name, row in tables["system"].items():
     system = settings.systems[name]
-    row["network"] = system.model_of(settings, name)  # the system with the trained model in use
+    row["network"] = systems.model_of(settings, name)  # the system with the trained model in use
     kept = systems.keeps_vectors(settings, name)
     # the system whose vectors are searched; if they are not kept, its search encodes the passages
     row["vectors"] = name if kept else ""
@@ -320,7 +320,7 @@ def collecting(wildcards):
     """Return the settings of a collection, and the versions of what it is made from."""
     entry = settings.collections[wildcards.collection]
     version = entry.settings.version() if collections.readable() else {}
-    return {"settings": entry.values(), "version": version}
+    return {"settings": entry.of_source(), "version": version}
 
 
 def pretraining(wildcards):
