@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
 from cdmae.config.encoders import Encoder
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.masking import Corpus
 from cdmae.pretraining.batches import Batch, Masked, Step
 from cdmae.pretraining.objectives import objective

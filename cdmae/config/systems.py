@@ -108,6 +108,14 @@ def trained(config: Config) -> list[str]:
     return [name for name, system in config.systems.items() if system.trained]
 
 
+def model_of(config: Config, name: str) -> str:
+    """Return the system with the trained model in use: itself or another; or ""."""
+    system = config.systems[name]
+    if system.kind == "head":
+        return model_of(config, system.of)
+    return name if system.trained else ""
+
+
 def learns(config: Config, name: str) -> bool:
     """Return whether a system or one of its parts is trained, so that a seed changes its runs."""
     system = config.systems[name]

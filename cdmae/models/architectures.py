@@ -28,8 +28,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cdmae.config.pretrained import BEHIND_PADDING
-
 if TYPE_CHECKING:
     from transformers import BertConfig, PretrainedConfig, PreTrainedModel
 
@@ -39,6 +37,8 @@ KINDS = {  # suffixes of transformers' class names; `FAMILIES` has the prefixes
     "retriever": "Model",
     "reranker": "ForSequenceClassification",
 }
+# families whose positions begin after pad_token_id; MPNet's first word-piece is 2 in any case
+BEHIND_PADDING = ("roberta", "xlm-roberta", "mpnet")
 POOLED = ("bert", *BEHIND_PADDING)  # architectures that have a pooler unless it is switched off
 NEW_HEADS = {  # prefixes of the names of weights that a checkpoint may lack, by kind
     "encoder": ("cls.", "generator_", "lm_head.", "vocab_", "head.", "decoder."),
@@ -67,7 +67,7 @@ def first_position(config: PretrainedConfig) -> int:
     if config.model_type not in BEHIND_PADDING:
         return 0
     if config.model_type == "mpnet":
-        return 1 + BEHIND_PADDING["mpnet"]
+        return 2
     return 1 + config.pad_token_id
 
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from cdmae.config.checks import check_lengths
@@ -34,7 +35,7 @@ from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, heads, linear, metadata, networks, weights
-from cdmae.models.heads import multi
+from cdmae.models.heads import multi, table
 from cdmae.models.linear import Layers
 from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary
@@ -60,9 +61,9 @@ class Model:
     `training.scoring_precision`). head: for retrievers, the name of a module in
     `cdmae.models.heads`. pooling: for dense retrievers, `cls` or `mean`. similarity: how vectors
     are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
-    query_prompt and passage_prompt. pieces, target: for sparse retrievers, the settings of
-    `cdmae.config.heads.Sparse`. dense_weight: for unified retrievers, the factor of the dense
-    head's scores in the sum.
+    query_prompt and passage_prompt. pieces, target, query_weights: for sparse retrievers, settings
+    of `cdmae.config.heads.Sparse`. table: the weights of queries that come from a table, float32
+    [V]. dense_weight: for unified retrievers, the factor of the dense head's scores in the sum.
 
     For multi-vector retrievers: the settings of `cdmae.config.heads.Multi`; filled, the length to
     which [MASK] fills queries, 0 for none; skipped, the ids of punctuation marks without vectors.
@@ -79,6 +80,8 @@ class Model:
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     pieces: str = "all"
     target: str = "ranking"
+    query_weights: str = "network"
+    table: np.ndarray | None = None
     dimensions: int = 0
     cls_dimensions: int = 0
     match: str = "any"
@@ -184,6 +187,8 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
     networks.write(folder, network, tuple(f"{name}." for name in layers))
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
+    if model.table is not None:
+        table.write(folder, model)
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
     for key in _head_keys(model.kind, settings):
         described[key] = settings[key]
@@ -276,6 +281,8 @@ def _load(
     settings = {key: described[key] for key in keys if key in described}
     if head is multi:
         settings |= multi.reading(described, folder)
+    if settings.get("query_weights") == "idf":
+        settings["table"] = table.read(folder)
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(
         kind,

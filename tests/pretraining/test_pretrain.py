@@ -21,8 +21,7 @@ from tiny_pretraining import (
 from tiny_training import together
 from transformers import AutoTokenizer, BertForMaskedLM
 
-from cdmae.config.objectives.mae import Mae
-from cdmae.config.objectives.none import NotPretrained
+from cdmae.config.objectives import Mae, NotPretrained
 from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.models import checkpoint

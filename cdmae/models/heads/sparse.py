@@ -1,6 +1,7 @@
 """The sparse head: a weight for every word-piece of the vocabulary (SPLADE, Formal et al. 2021).
 
-With the setting `pieces: own` only the text's own word-pieces have a weight, see `own`.
+With the setting `pieces: own` only the text's own word-pieces have a weight, see `own`. With
+`query_weights: idf` queries have weights from a table, see `table`.
 
 w_j = max_i log(1 + ReLU(z_ij)), where z_ij is the logit of word-piece j at position i by the
 language-model head (SPLADE v2, equation 6). All positions count, special tokens included. Most
@@ -198,7 +199,8 @@ class _Weights(torch.autograd.Function):
 
 def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the head's keys in ``cdmae.json``; `cdmae.models.heads.own` has others."""
-    return ("head",)
+    from_table = described.get("query_weights") == "idf"
+    return ("head", "query_weights") if from_table else ("head",)
 
 
 def layers(described: Mapping[str, Any]) -> Layers:
