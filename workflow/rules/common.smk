@@ -122,6 +122,7 @@ tables = {
     "collection": {
         name: {
             "files": [str(path) for path in entry.settings.depends()],
+            "shared": entry.settings.shared,
             **systems.texts(settings, name),
         }
         for name, entry in settings.collections.items()
