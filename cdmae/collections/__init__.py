@@ -197,6 +197,7 @@ def source(name: str) -> ModuleType:
 def settings_of(values: Mapping[str, Any], key: str) -> Source:
     """Make the source that the settings `values` at `key` of the config name."""
     own = dict(values)
+    own.pop("language", "")  # which no source reads
     module = source(str(own.pop("source", "")))
     return parse(module.Settings, own, key)
 
@@ -219,7 +220,7 @@ def nested(values: Mapping[str, Any], key: str) -> Source:
 def typed(values: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return nested settings with the types of their source, without the source's defaults."""
     known = asdict(nested(values, key)) | {"source": str(values["source"])}
-    return {name: known[name] for name in values}
+    return {name: known[name] for name in values if name != "language"}
 
 
 def counts(collection: Collection) -> Counts:

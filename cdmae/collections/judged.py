@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cdmae.collections import tables
 from cdmae.errors import InputError
 from cdmae.terminal import printable
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +72,7 @@ class Rows:
             if len(sample) == _SAMPLE:
                 times = max(1.0, tables.estimated_lines(file, last) / last)
             rows += len(sample)
-            words += sum(len(str(row[-1]).split()) for _, row in sample)
+            words += sum(len(scripts.words(str(row[-1]))) for _, row in sample)
             number += times * len(sample)
             values += times * len({row[0] for _, row in sample})
         return round(number), words / max(1, rows), round(values)

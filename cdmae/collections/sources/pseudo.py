@@ -47,6 +47,7 @@ from cdmae.collections.leakage import (
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Natural, Whole, settings, show
 from cdmae.terminal import printable
+from cdmae.tokens.scripts import first_sentence, word_spans, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,8 +65,6 @@ LEAST_LETTERS = 0.75  # the share of letters and digits in a query that is not c
 MOST_SIGNS = 0.05  # the share of characters that are frequent in code
 KEYWORDS = 4  # the default number of a query's keywords
 CUT = ("title", "first_sentence", "span")  # the methods that cut a query out of its passage
-# paragraphs end at an empty line
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n\n")
 _SIGNS = re.compile(r"[=<>{}\[\]\\|_^$&@#/~`*]")
 Passage = tuple[str, str, str]  # id, title, text
 
@@ -181,7 +180,8 @@ class Settings(Derived):
             name, title, text = passage
             found = [divided(name, title, text, method) for method in methods if method in CUT]
             if owner == name:
-                found.append((query, title, text) if len(query.split()) >= LEAST_QUERY else None)
+                is_fitting = len(words(query)) >= LEAST_QUERY
+                found.append((query, title, text) if is_fitting else None)
                 owner, query = next(written, ("", ""))
             fitting = [parts for parts in found if parts]
             yield passage, fitting[_hash(f"method {name}") % len(fitting)] if fitting else None
@@ -258,13 +258,15 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         query = next(filter(is_query, _first_sentences(text)), "")
         rest = re.sub(r"\n{3,}", "\n\n", text.replace(query, "", 1)).strip()
     else:
-        words = text.split()
+        spans = word_spans(text)
         number = _hash(name)
         length = SHORTEST_SPAN + number % (LONGEST_SPAN - SHORTEST_SPAN + 1)
-        begin = (number >> 8) % max(1, len(words) - length + 1)
-        query = " ".join(words[begin : begin + length])
-        rest = " ".join([*words[:begin], *words[begin + length :]])
-    is_long_enough = is_query(query) and len(rest.split()) >= LEAST_REST
+        first = (number >> 8) % max(1, len(spans) - length + 1)
+        chosen = spans[first : first + length] or [(0, 0)]
+        begin, end = chosen[0][0], chosen[-1][1]
+        query = " ".join(text[begin:end].split())
+        rest = " ".join(f"{text[:begin]} {text[end:]}".split())
+    is_long_enough = is_query(query) and len(words(rest)) >= LEAST_REST
     return (query, title, rest) if is_long_enough else None
 
 
@@ -272,7 +274,7 @@ def _first_sentences(text: str) -> Iterator[str]:
     """Yield the first sentence of each paragraph; indented paragraphs are code."""
     for paragraph in text.strip("\n").split("\n\n"):
         if not paragraph.startswith("    "):
-            yield _SENTENCE.split(paragraph.strip(), maxsplit=1)[0]
+            yield first_sentence(paragraph.strip())
 
 
 def is_query(text: str) -> bool:
@@ -280,7 +282,7 @@ def is_query(text: str) -> bool:
 
     A sentence that ends with a colon only announces what follows.
     """
-    is_sentence = LEAST_QUERY <= len(text.split()) <= MOST_QUERY and not text.endswith(":")
+    is_sentence = LEAST_QUERY <= len(words(text)) <= MOST_QUERY and not text.endswith((":", "："))
     return is_sentence and is_prose(text)
 
 

@@ -1,7 +1,8 @@
 """Divide documents into passages; a table of real questions about them is a split with judgments.
 
 Markdown (``.md``), reStructuredText (``.rst``) and HTML are parsed (`cdmae.collections.documents`).
-Paragraphs are joined up to a number of words; a longer paragraph is cut, a row of a table never is.
+Paragraphs are joined up to a number of words (`cdmae.tokens.scripts`); a longer paragraph is cut, a
+row of a table never is.
 An empty line separates paragraphs in a passage, and code is indented.
 
 The id of a passage is the path of its file and its number in the file, ``guide/install.md#3``. Its
@@ -36,6 +37,7 @@ from cdmae.collections.leakage import (
 from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Whole, settings
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -206,7 +208,7 @@ def passages(blocks: Iterator[Block], words: int) -> Iterator[tuple[tuple[str, .
         length = 0
         for block in section:
             for piece in _pieces(block, words):
-                own = len(piece.split())
+                own = len(scripts.words(piece))
                 if passage and length + own > words:
                     yield headings, "\n\n".join(passage)
                     passage = []
@@ -246,17 +248,18 @@ def _sections(blocks: Iterator[Block]) -> Iterator[tuple[tuple[str, ...], list[B
 
 def _pieces(block: Block, words: int) -> Iterator[str]:
     """Cut a block into pieces of at most `words` words: code between lines, a row never."""
-    split = block.text.split()
-    if block.kind == ROW or len(split) <= words:
+    spans = scripts.word_spans(block.text)
+    if block.kind == ROW or len(spans) <= words:
         yield block.text
     elif block.kind == CODE:
         lines: list[str] = []
         for line in block.text.splitlines():
-            if lines and len(" ".join([*lines, line]).split()) > words:
+            if lines and len(scripts.words(" ".join([*lines, line]))) > words:
                 yield "\n".join(lines)
                 lines = []
             lines.append(line)
         yield "\n".join(lines)
     else:
-        for begin in range(0, len(split), words):
-            yield " ".join(split[begin : begin + words])
+        for first in range(0, len(spans), words):
+            last = min(first + words, len(spans)) - 1
+            yield block.text[spans[first][0] : spans[last][1]]
