@@ -29,8 +29,13 @@ def check(config: Config) -> None:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
-    for name in config.collections:
+    for name, collection in config.collections.items():
         _within(("collections", name), _check_keywords, config, name)
+        shared = collection.settings.shared
+        owners = [each for each, own in config.collections.items() if not own.settings.shared]
+        if shared and shared not in owners:
+            words = f" is {show(shared)}; {suggestion(shared, owners)}"
+            raise refusal(("collections", name, "of"), words)
     for name in config.stages:
         _within(("stages", name), _check_stage, config, name)
     edges = {}
