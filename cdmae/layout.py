@@ -50,7 +50,6 @@ PLACES = {
     "run": "runs/{system}/evaluated/{collection}.{split}.parquet",
     "trec": "trec/{system}/{collection}.{split}.run",
     "measures": "measures/{system}.tsv",
-    "latency": "latency.json",
     "benchmarks": "benchmarks",
     "logs": "logs",
     "report": "report",

@@ -17,7 +17,6 @@ TABLES = (
     "table_projection",
     "table_corpus",
     "table_negatives",
-    "table_latency",
 )
 OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 IN_RUNS = {"runs", "mined", "fusions"}
@@ -93,11 +92,10 @@ def facts(config: Config) -> dict[str, Any]:
 
 def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
     """List the files and folders that a page or an exhibit reads, in a flat list."""
-    parts = ("measures",) if "latency" in sources else ("measures", *REPORTED)
+    parts = ("measures", *(part for part in REPORTED if part in sources))
     paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
     for part in IN_RUNS & paths.keys():  # files in folders that a rule makes
         paths[part] = list(dict.fromkeys(map(os.path.dirname, paths[part])))
-    paths["latency"] = [sources["latency"]] if sources.get("latency") else []
     paths["collections"] = [
         f"{folder}/{file}" for folder in sources["collections"].values() for file in OF_COLLECTIONS
     ]
@@ -116,15 +114,13 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
     Raises `InputError` if the config cannot produce the table. The import takes a second, and
     therefore happens only if a table is requested.
     """
-    on = config.results
-    found = {"config": config.values(), "collections": {}, "measures": {}, "latency": ""}
-    if name == "table_latency":
-        return found | {"latency": place(on, "latency")}
     from cdmae.report.paper.exhibits import wanted
 
+    on = config.results
     shown = wanted(name, config.values())
     collections = config.evaluation.collections
-    return found | {
+    return {
+        "config": config.values(),
         "collections": {each: place(on, "collection", collection=each) for each in collections},
         "measures": {
             each: place(on, "measures", system=each)

@@ -67,7 +67,6 @@ def published(model: str, head: str, language: str) -> Encoder | None:
     folder = Path(os.path.expanduser(model))
     if folder.is_dir():
         model = str(folder.resolve())
-        pretrained.check(model, ("--encoder",))
         return _described(model, folder.resolve(), head)
     if not pretrained.HUB_NAME.fullmatch(model):
         raise InputError(
@@ -108,7 +107,8 @@ def _downloaded(model: str) -> Path:
 
 def _described(model: str, folder: Path, head: str) -> Encoder:
     """Describe a model by the small files in a folder, for a head or the one that they name."""
-    if pretrained.is_multi_encoder(str(folder)):
+    vectors = pretrained.kind_of_vectors(str(folder))
+    if vectors == "multi":
         raise InputError(
             f"--encoder: {model} has a vector per word-piece; expected a model with one vector per "
             "text, or a sparse one (config/overlays/multi.yaml trains multi-vector retrievers)"
@@ -131,9 +131,10 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
         lost.append(f"its model_type {config.get('model_type')}")
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts") or {}
     named_passage = [name for name in ("document", "passage", "corpus") if name in prompts]
-    head = head or ("sparse" if pretrained.is_sparse_encoder(str(folder)) else "dense")
+    head = head or vectors
     limits = [
-        pretrained.positions(str(folder)),
+        # in some families, two positions are never used
+        (pretrained.number(str(folder), "max_position_embeddings") or 514) - 2,
         _json(folder / "sentence_bert_config.json").get("max_seq_length"),
     ]
     return Encoder(
@@ -143,7 +144,7 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
         head=head,
         pooling=pooling,
         similarity="cosine" if "Normalize" in kinds or pooling == "mean" or not modules else "dot",
-        positions=min(filter(None, limits), default=512),
+        positions=min(filter(None, limits)),
         width=pretrained.number(str(folder), "hidden_size") or 768,
         prompts=(prompts.get("query") or "", prompts[named_passage[0]] if named_passage else ""),
         lost=", ".join(lost),

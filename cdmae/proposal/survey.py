@@ -13,9 +13,9 @@ import numpy as np
 
 from cdmae import collections
 from cdmae.collections import Source, tables
+from cdmae.collections.folders import by_split
 from cdmae.collections.leakage import DIVIDED
 from cdmae.collections.pair_rows import POSITIVE, QUERY
-from cdmae.collections.sources.pairs import split_of
 from cdmae.collections.sources.pseudo import divided
 from cdmae.collections.sources.text import SUFFIXES
 from cdmae.errors import InputError
@@ -27,6 +27,7 @@ SAMPLE = 20_000  # passages whose words are looked at; all passages are counted
 PIECES = 2000  # passages, and queries, whose word-pieces are counted
 # texts that describe the tables next to them, as at the Hugging Face hub
 ABOUT = re.compile(r"(readme|licen[cs]e|changelog|citation|notice)(?![a-z])", re.IGNORECASE)
+PASSAGES = ("corpus.", "psgs_w100.")  # names of tables of passages without queries
 METHODS = ("first_sentence", "title", "span")  # of queries from unlabelled text, the best first
 
 
@@ -65,9 +66,10 @@ def source_of(path: Path, given: str) -> str:
         )
     if not found:
         raise InputError(
-            f"{path} contains no data that can be read; expected BEIR's layout (corpus.jsonl), MS "
-            f"MARCO's (collection.tsv), tables of pairs ({', '.join(tables.SUFFIXES)}), or "
-            f"documents ({', '.join(SUFFIXES)})"
+            f"{path} contains no data that can be read; expected the layout of BEIR or MTEB "
+            "(corpus.jsonl, or a folder corpus), of MS MARCO or LoTTE (collection.tsv), tables of "
+            "pairs, as for DPR, or of passages, as for pyserini "
+            f"({', '.join(tables.SUFFIXES)}), or documents ({', '.join(SUFFIXES)})"
         )
     return found[0]
 
@@ -77,7 +79,7 @@ def _layouts(path: Path) -> list[str]:
     if path.is_file():
         kind = "text" if _is_text(path) else "pairs"
         return [kind] if tables.suffix_of(path) else []
-    names = {file.name.partition(".jsonl")[0] for file in path.iterdir() if file.is_file()}
+    names = {file.name.removesuffix(".parquet").partition(".jsonl")[0] for file in path.iterdir()}
     if "corpus" in names and ("queries" in names or not _pairs_in(path)):
         return ["beir"]
     if any(path.glob("collection.tsv*")):
@@ -87,7 +89,7 @@ def _layouts(path: Path) -> list[str]:
     texts = [file for file in files if file.suffix.lower() in SUFFIXES]
     if has_tables:
         texts = [file for file in texts if not ABOUT.match(file.name)]
-    if not texts and len(files) == 1 and has_tables and _is_text(files[0]):
+    if not texts and has_tables and all(map(_is_text, filter(tables.suffix_of, files))):
         return ["text"]
     # a table in a folder below is read only where there are no texts
     found = ["pairs"] if _tables_in(path) or (has_tables and not texts) else []
@@ -117,8 +119,8 @@ def _tables_in(path: Path) -> list[Path]:
 
 
 def _pairs_in(path: Path) -> list[Path]:
-    """List the tables in a folder except ``corpus.*``, which has passages without queries."""
-    return [file for file in _tables_in(path) if not file.name.startswith("corpus.")]
+    """List the tables in a folder except those of passages without queries."""
+    return [file for file in _tables_in(path) if not file.name.startswith(PASSAGES)]
 
 
 def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
         corpus = [file for file in _tables_in(path) if file not in pairs]
         if len(pairs) == 1:
             settings["path"] = str(pairs[0])
-        elif DIVIDED not in {split_of(file)[0] for file in pairs}:
+        elif DIVIDED not in by_split(pairs):
             names = ", ".join(file.name for file in _tables_in(path))
             raise InputError(
                 f"{path} contains the tables {names}, and no {DIVIDED}.csv (or another suffix) "

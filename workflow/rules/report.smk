@@ -119,22 +119,6 @@ rule report:
 # --- the paper's tables, on request: ./run table_stages -------------------------------------------
 
 
-rule latency:
-    """The milliseconds that each method takes to mask a batch: for table_latency."""
-    output:
-        "<results>/latency.json",
-    log:
-        "<logs>/latency.log",
-    benchmark:
-        "<benchmarks>/latency.tsv"
-    conda:
-        environment
-    params:
-        code=code("latency"),
-    script:
-        "../scripts/latency.py"
-
-
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:

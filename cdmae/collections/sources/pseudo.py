@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from cdmae.collections import Counts, Derived, Judgments, tables
-from cdmae.collections.judged import batches
 from cdmae.collections.leakage import (
     Holdout,
     HoldoutSeed,
@@ -153,13 +152,12 @@ class Settings(Derived):
         return Counts(passages, dict.fromkeys(self.judged(), Judgments(None, 1)))
 
     def load(self, threads: int = 1) -> Collection:
-        """Make the queries; their words are removed from the passages while these are written."""
-        import pyarrow as pa
-
-        from cdmae.collections.store import PASSAGES, Collection
+        """Make the queries, and remove their words from the passages."""
+        from cdmae.collections.store import Collection, table_of
 
         self.judged()  # checks `holdout`
-        made = self._queries(threads)
+        base = self.base.load(threads)
+        made = self._queries(base)
         queries = {}
         qrels = {}
         counts = {}
@@ -168,18 +166,17 @@ class Settings(Derived):
             queries[split] = rows[["query_id", "text"]]
             qrels[split] = rows[["query_id", "passage_id"]].assign(grade=1)
             counts[split] = {"made": len(rows)}
-        rest = self._rest(threads, asked=set(made["passage_id"]))
-        passages = pa.RecordBatchReader.from_batches(PASSAGES, batches(rest, PASSAGES))
+        passages = table_of(self._rest(base, asked=set(made["passage_id"])))
         about = {"source": "pseudo", "method": self.method, "queries": counts, "of": self.of}
         collection = Collection(passages, queries, qrels, about)
         return hold_out(collection, self.holdout, self.holdout_seed)
 
-    def _asked(self, threads: int) -> Iterator[tuple[Passage, Passage | None]]:
+    def _asked(self, base: Collection) -> Iterator[tuple[Passage, Passage | None]]:
         """Yield every passage, and its query with the remaining title and text, or None."""
         written = self._written()
         owner, query = next(written, ("", ""))
         methods = CUT if self.method == "mixed" else (self.method,)
-        for passage in self.base.load(threads).rows():
+        for passage in base.rows():
             name, title, text = passage
             found = [divided(name, title, text, method) for method in methods if method in CUT]
             if owner == name:
@@ -201,9 +198,9 @@ class Settings(Derived):
             for _, queries in groupby(rows, key=itemgetter(0)):
                 yield next(queries)
 
-    def _rest(self, threads: int, asked: set[str]) -> Iterator[Passage]:
+    def _rest(self, base: Collection, asked: set[str]) -> Iterator[Passage]:
         """Yield all passages; remove the query from each passage in `asked`."""
-        for passage, parts in self._asked(threads):
+        for passage, parts in self._asked(base):
             name, title, text = passage
             if name in asked and not self.keep_query:
                 _, title, text = parts
@@ -212,7 +209,7 @@ class Settings(Derived):
                 title = ""
             yield name, title, text
 
-    def _queries(self, threads: int) -> pd.DataFrame:
+    def _queries(self, base: Collection) -> pd.DataFrame:
         """Return a frame (query_id, passage_id, text, split), one row per passage with a query.
 
         Passages are ordered by a hash of their ids. The first belong to ``dev``, the next to
@@ -221,13 +218,9 @@ class Settings(Derived):
         import numpy as np
         import pandas as pd
 
-        passages = 0
-        asking = []
-        for (name, *_), parts in self._asked(threads):
-            passages += 1
-            if parts:
-                query, *_ = parts
-                asking.append((name, query))
+        passages = len(base.passages)
+        asked = self._asked(base)
+        asking = [(passage[0], parts[0]) for passage, parts in asked if parts]
         if not asking:
             raise InputError(
                 f"method is {self.method}, but none of the {passages:,} passages gives a query of "
