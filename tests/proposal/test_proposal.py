@@ -195,7 +195,7 @@ def test_a_published_encoder_is_read_as_it_is_published(new, tmp_path, tiny_bert
         (("Pooling",), {"pooling_mode_max_tokens": True}, "bert", "its pooling max"),
         (("Pooling",), {"pooling_mode": "lasttoken"}, "bert", "its pooling lasttoken"),
         (("Pooling",), {"pooling_mode": ["cls", "mean"]}, "bert", r"its pooling cls\+mean"),
-        (("Pooling",), MEAN, "nomic_bert", "its model_type nomic_bert"),
+        (("Pooling",), MEAN, "deberta-v2", "its model_type deberta-v2"),
     ],
 )
 def test_what_training_would_lose_is_refused_and_measured_without(
