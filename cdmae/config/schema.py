@@ -39,17 +39,19 @@ from cdmae.fields import (
     show,
     suggestion,
 )
+from cdmae.tokens import scripts
 
 
 @settings
 class Collection:
     """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``).
 
-    settings: the settings of the source.
+    settings: the settings of the source. language: of its texts, for BM25.
     """
 
     source: str
     settings: Any  # a `cdmae.collections.Source`
+    language: scripts.Language = scripts.AUTO
 
     @property
     def module(self) -> str:
@@ -58,6 +60,10 @@ class Collection:
 
     def values(self) -> dict[str, Any]:
         """Return plain values as in the config."""
+        return {"language": self.language, **self.of_source()}
+
+    def of_source(self) -> dict[str, Any]:
+        """Return the values from which the collection is made."""
         return {"source": self.source, **asdict(self.settings)}
 
     def ask(self, name: str, question: str) -> Any:
@@ -87,8 +93,13 @@ def _collection(values: Any) -> Any:
         raise refusal(("source",), f" is missing; expected {', '.join(allowed)}")
     if source not in allowed:
         raise refusal(("source",), f" is {show(source)}; {suggestion(str(source), allowed)}")
-    own = {key: value for key, value in values.items() if key != "source"}
-    return Collection(source=source, settings=parse(collections.source(source).Settings, own))
+    own = {key: value for key, value in values.items() if key not in ("source", "language")}
+    of_source = parse(collections.source(source).Settings, own)
+    base = values.get("of") if source != "joined" else None
+    # made queries are in the language of their passages
+    inherited = base.get("language", scripts.AUTO) if isinstance(base, dict) else scripts.AUTO
+    language = values.get("language", inherited)
+    return parse(Collection, {"source": source, "settings": of_source, "language": language})
 
 
 Grade = Positive

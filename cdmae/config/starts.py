@@ -36,6 +36,10 @@ class Start:
     """The collection that trains the tokenizer of random initial weights."""
     vocabulary: Annotated[Whole, Ge(100)] = 30522
     """Size (word-pieces) [BERT base]."""
+    strip_accents: bool = True
+    """Whether the tokenizer ignores the accents of texts in Latin script, as in French; it keeps
+    the signs of other scripts [BERT uncased].
+    """
     layers: Positive = 12
     """Transformer layers [BERT base]."""
     hidden: Annotated[Whole, Ge(2)] = 768
@@ -76,7 +80,8 @@ class Start:
 
     def tokenizer(self) -> dict[str, Any]:
         """Return the settings that decide the tokenizer."""
-        return pick(self.values(), ("checkpoint", "collection", "vocabulary"))
+        of_texts = ("collection", "vocabulary", "strip_accents")
+        return pick(self.values(), ("checkpoint",) if self.checkpoint else of_texts)
 
     # --- sizes; None if only the job that loads the checkpoint knows them -------------------------
 

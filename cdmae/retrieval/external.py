@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Loaded = SentenceTransformer | SparseEncoder | MultiVectorEncoder
 
 BATCH = 64
+SPARSE_BATCH = 8  # whose scores of 512 word-pieces x 30,522 take 0.5 GB, several times
 # by kind of vectors: how sentence-transformers may compare them; with multi, rankings are the same
 COMPARED = {
     "dense": ("dot", "cosine"),
@@ -102,7 +103,8 @@ class Encoder:
         """
         name = self.system["model"]
         kind = kind_of(model)
-        how: dict[str, Any] = {"batch_size": BATCH, "show_progress_bar": False}
+        batch = SPARSE_BATCH if kind == "sparse" else BATCH
+        how: dict[str, Any] = {"batch_size": batch, "show_progress_bar": False}
         if kind == "sparse":
             how["save_to_cpu"] = True
         elif kind == "multi":

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from planned import records
 
-from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
 from cdmae.config.heads import Dense
 from cdmae.config.load import load
@@ -111,7 +110,7 @@ def test_the_paper_s_steps_and_collections():
     BEIR.
     """
     paper = load_file(FILES / "paper.yaml")
-    passages = catalogue.counts(paper.collections["msmarco"].settings.dataset, "docs")
+    passages = paper.collections["msmarco"].settings.expected()[0]
     for name in ("mae", "cdmae"):
         encoder = paper.encoders[name]
         assert (math.ceil(encoder.epochs * passages / encoder.batch), encoder.take_step) == (

@@ -185,11 +185,10 @@ def on_collections(pattern, names=collections_of):
     return paths
 
 
-def indexed_collections(wildcards):
-    """List the files of the collections whose passages BM25 indexes, perhaps with more texts."""
+def indexed(wildcards):
+    """List the collections whose passages BM25 indexes, perhaps with more texts."""
     system = settings.systems[wildcards.system]
-    names = [system.indexed(collection) for collection in collections_of(wildcards)]
-    return expand("<results>/collections/{collection}/passages.parquet", collection=names)
+    return [system.indexed(collection) for collection in collections_of(wildcards)]
 
 
 def of_mining(pattern):
@@ -323,7 +322,7 @@ def collecting(wildcards):
     """Return the settings of a collection, and the versions of what it is made from."""
     entry = settings.collections[wildcards.collection]
     version = entry.settings.version() if collections.readable() else {}
-    return {"settings": entry.values(), "version": version}
+    return {"settings": entry.of_source(), "version": version}
 
 
 def pretraining(wildcards):

@@ -108,7 +108,7 @@ rule report:
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
-        measures=lambda wildcards: MEASURES if shown(wildcards)["measures"] else [],
+        measures=MEASURES,
         collections=lambda wildcards: expand(
             "<results>/collections/{collection}/{file}",
             collection=shown(wildcards)["collections"],
@@ -123,10 +123,11 @@ rule table:
     conda:
         environment
     params:
-        code=code("table", folders=REPORTED),
-        settings=lambda wildcards: {"facts": shown(wildcards)},
+        call="cdmae.report.page.write_exhibit",
+        code=code("cdmae.report.page", folders=REPORTED),
+        settings=lambda wildcards: {"name": wildcards.exhibit, "facts": shown(wildcards)},
     script:
-        "../scripts/table.py"
+        "../scripts/call.py"
 
 
 for exhibit_name in sources.TABLES:  # on request: ./run table_stages

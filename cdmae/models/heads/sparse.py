@@ -199,7 +199,8 @@ class _Weights(torch.autograd.Function):
 
 def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the head's keys in ``cdmae.json``; `cdmae.models.heads.own` has others."""
-    return ("head",)
+    from_table = described.get("query_weights") == "idf"
+    return ("head", "query_weights") if from_table else ("head",)
 
 
 def layers(described: Mapping[str, Any]) -> Layers:
