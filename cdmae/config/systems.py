@@ -46,14 +46,15 @@ def encoders(config: Config) -> dict[str, Row]:
 def texts(config: Config, collection: str) -> Row:
     """Return the values of a collection for the rules; an empty value means there is no input.
 
-    files: of its source. texts: the file that another job writes, below the results. writer: the
-    files of the sequence-to-sequence model. estimate, tokenizer: the estimate of importance that
-    chooses keywords, and its start.
+    files: of its source. shared: the collection whose passages it has. texts: the file that another
+    job writes, below the results. writer: the files of the sequence-to-sequence model. estimate,
+    tokenizer: the estimate of importance that chooses keywords, and its start.
     """
     source = config.collections[collection].settings
     is_written = source.writer or source.keywords_of
     return {
         "files": [str(path) for path in source.depends()],
+        "shared": source.shared,
         "texts": f"texts/{collection}.tsv" if is_written else "",
         "writer": model_files(source.writer),
         "estimate": "/".join(source.keywords_of),

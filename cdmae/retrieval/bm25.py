@@ -111,9 +111,9 @@ def write_runs(
     *,
     folders: list[Path],
     passages: list[Path],
-    languages: list[str],
     mined: list[Path],
     indexes: Path,
+    languages: dict[str, str],
     collections: list[Path],
     splits: list[str],
     outputs: list[Path],
@@ -124,17 +124,18 @@ def write_runs(
 ) -> float:
     """Index collections, and search them for the queries of their splits.
 
-    folders: the distinct collections; passages, languages: for each, the file of the passages that
-    are indexed, its own or another collection's, and their language. indexes: the folder for the
-    indexes. mined: folders of indexes from searches for negatives, which are linked. collections,
-    splits, outputs: one per target. Returns the seconds of the search alone.
+    folders: the distinct collections; passages: for each, the file of the passages that are
+    indexed, its own or another collection's. indexes: the folder for the indexes. languages: by the
+    name of a collection, see `build`. mined: folders of indexes from searches for negatives, which
+    are linked. collections, splits, outputs: one per target. Returns the seconds of the search
+    alone.
     """
     known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
-    for folder, source, language in zip(folders, passages, languages, strict=True):
+    for folder, source in zip(folders, passages, strict=True):
         if folder.name in known:
             link_folder(known[folder.name], indexes / folder.name)
         else:
-            build(source.parent, indexes / folder.name, threads, language)
+            build(source.parent, indexes / folder.name, threads, languages[folder.name])
     began = time.monotonic()
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.collections import check_rows
-from cdmae.errors import InputError
 from cdmae.files import link_folder, write_json
 from cdmae.retrieval import asking, impacts, kinds, ranking, sparsity, targets
 from cdmae.retrieval.asking import Question, encode_question
@@ -34,19 +33,10 @@ def search(
     queries: [Q, D]. shards: arrays [p, D], which may be memory-mapped, computed when read, or in
     memory; or Lucene's index of sparse vectors. Rows are numbered across shards. Every query gets
     min(depth, P) passages; with sparse vectors, only passages with a product above 0. Raises
-    `InputError` for vectors that are not finite or differ in width.
+    `InputError` for vectors that are not finite.
 
     candidates: for multi-vectors, a run with the passages to score for each query; None: all.
     """
-    if depth < 1:
-        raise InputError(f"the search depth is {depth}; expected from 1")
-    widths = [shards.width] if isinstance(shards, Impacts) else [s.shape[1] for s in shards]
-    for width in widths:
-        if width != queries.shape[1]:
-            raise InputError(
-                f"the passage vectors have {width} dimensions and the query vectors "
-                f"{queries.shape[1]}: they come from different models; encode both with one model"
-            )
     if isinstance(shards, Impacts):
         return impacts.search(queries, shards, depth, threads)
     check_rows(sum(map(len, shards)), "passages")

@@ -136,8 +136,7 @@ def _chunks(
 
 def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
     """Open a collection's vectors for a search: Lucene's index if it exists, or else the shards."""
-    shards = read_shards(folder)
-    return Impacts.read(Path(folder), shards[0].shape[1]) or shards
+    return Impacts.read(Path(folder)) or read_shards(folder)
 
 
 def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:

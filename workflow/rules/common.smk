@@ -185,10 +185,11 @@ def on_collections(pattern, names=collections_of):
     return paths
 
 
-def indexed(wildcards):
-    """List the collections whose passages BM25 indexes, perhaps with more texts."""
+def indexed_collections(wildcards):
+    """List the files of the collections whose passages BM25 indexes, perhaps with more texts."""
     system = settings.systems[wildcards.system]
-    return [system.indexed(collection) for collection in collections_of(wildcards)]
+    names = [system.indexed(collection) for collection in collections_of(wildcards)]
+    return expand("<results>/collections/{collection}/passages.parquet", collection=names)
 
 
 def of_mining(pattern):
@@ -390,6 +391,11 @@ def searching(wildcards, **more):
     if wildcards.part != "evaluated":
         depth = MINED[(wildcards.system, *targets(wildcards)[0])]
     return {"targets": targets(wildcards), "depth": depth, **more}
+
+
+def languages(wildcards):
+    """Return the language of each collection that is searched, by which BM25 analyses its texts."""
+    return {name: settings.collections[name].language for name in collections_of(wildcards)}
 
 
 def searching_vectors(wildcards):

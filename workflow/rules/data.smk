@@ -36,6 +36,7 @@ rule collection:
     input:
         files=files_of("{collection.files}"),
         texts=of("<results>/{collection.texts}"),
+        shared=of("<results>/collections/{collection.shared}/{file}"),
     output:
         expand("<results>/collections/{collection}/{file}", file=FILES, allow_missing=True),
     log:

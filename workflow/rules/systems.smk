@@ -8,9 +8,7 @@ rule bm25:
     """BM25's indexes of titles and texts, and its runs."""
     input:
         collections=on_collections("<results>/collections/{collection}/{file}"),
-        passages=lambda wildcards: expand(
-            "<results>/collections/{collection}/passages.parquet", collection=indexed(wildcards)
-        ),
+        passages=indexed_collections,
         mined=of_mining("<results>/bm25/{system}/{part}"),
     output:
         runs=directory("<results>/runs/{system}/{part}"),
@@ -28,9 +26,7 @@ rule bm25:
         call="cdmae.retrieval.bm25.write_runs",
         code=code("cdmae.retrieval.bm25"),
         settings=lambda wildcards: searching(
-            wildcards,
-            languages=[settings.collections[name].language for name in indexed(wildcards)],
-            **chosen(wildcards, "k1", "b"),
+            wildcards, languages=languages(wildcards), **chosen(wildcards, "k1", "b")
         ),
     script:
         "../scripts/call.py"
