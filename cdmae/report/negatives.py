@@ -30,7 +30,7 @@ class Audit(NamedTuple):
 
 def evenly(count: int, most: int) -> np.ndarray:
     """Return at most `most` evenly spaced indices below `count`, int64."""
-    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(np.int64))
+    return np.linspace(0, count - 1, min(count, most), dtype=np.int64)
 
 
 def lists(run: Run) -> pd.DataFrame:
