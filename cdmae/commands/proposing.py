@@ -9,15 +9,20 @@ import tempfile
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from cdmae.commands.configs import ROOT
 from cdmae.commands.planning import plan
+from cdmae.config import pretrained
 from cdmae.errors import InputError
 from cdmae.files import write_text
 from cdmae.formats import memory, plural
+
+if TYPE_CHECKING:
+    from cdmae.proposal.encoders import Encoder
+    from cdmae.proposal.survey import Survey
 
 CONFIG = "my.yaml"  # the default name of a new config
 MOST_LETTERS = 60  # of a file's name in the results folder's: letters of up to 4 bytes, 255 in all
@@ -54,6 +59,9 @@ def new(
     positive: Annotated[
         str, Option(help="the column of the relevant passages of pairs, likewise")
     ] = "",
+    train: Annotated[
+        bool, Option(help="train the encoder; --no-train: only measure it, on judged queries")
+    ] = True,
     force: Annotated[bool, Option("--force", help="overwrite the config")] = False,
 ) -> None:
     """Write a config for your own data, and print its plan and the next command.
@@ -85,13 +93,18 @@ def new(
     if questions and found.judged["test"] >= ENOUGH:
         settings["questions"] = {"train": asked}
         found = replace(found, settings=settings, judged={"train": found.judged["test"]})
-    published = encoders.published(encoder, head, found.latin)
+    published = encoders.published(encoder, head, found.language)
+    check_training(train, found, published)
     here = machine.here()
     print("\n".join(recipe.description(found)))
     gpus = f", {plural(here.gpus, 'GPU')} ({here.gpu})" if here.gpus else ", no GPU"
     print(f"machine  {plural(here.cores, 'core')}{gpus}, {memory((here.memory or 0) / 1e6)}")
     name = results_name(path, target)
-    chosen = recipe.choose(found, here, published, name)
+    pieces: tuple[int, ...] = ()
+    if train:
+        folder = published.folder if published else None
+        pieces = survey.pieces(found, folder, recipe.VOCABULARY)
+    chosen = recipe.choose(found, here, published, name, pieces)
     for reason in chosen.reasons:
         print(f"recipe   {reason}")
     print(f"results  results/{name}\n")
@@ -108,6 +121,20 @@ def new(
     write_text(target, text)
     print(f"\nwrote    {to}")
     print(f"next: ./run --configfile {shlex.quote(to)}")
+
+
+def check_training(train: bool, found: Survey, encoder: Encoder | None) -> None:
+    """Refuse a training that loses a part of the encoder, and a measurement without queries."""
+    if train and encoder and encoder.lost:
+        raise InputError(
+            f"--encoder: training does not keep a part of {encoder.model}: {encoder.lost}; "
+            f"expected pooling cls or mean, and one of {', '.join(pretrained.FAMILIES)}; "
+            "--no-train measures the model as it is"
+        )
+    if not train and not (encoder and encoder.retriever):
+        raise InputError("--no-train measures a published retriever: name it with --encoder")
+    if not train and not any(found.judged.values()):
+        raise InputError("--no-train needs judged queries, but the data have none")
 
 
 def results_name(path: Path, target: Path) -> str:

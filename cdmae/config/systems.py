@@ -17,9 +17,9 @@ Row = dict[str, Any]
 def encoders(config: Config) -> dict[str, Row]:
     """Map each encoder to its values for the rules; an empty value means that there is no input.
 
-    corpus: the pre-training collection; asked: the same if its queries or ids are read; texts: the
-    files of further texts; estimate: the input of the masks, ``importance`` or ``ngrams``;
-    checkpoint, generator: the files of models in local folders.
+    corpus: the pre-training collection; asked: the same if its queries are read; estimate: the
+    input of the masks, ``importance`` or ``ngrams``; checkpoint, generator: the files of models in
+    local folders.
     """
     return {
         name: {
@@ -29,7 +29,6 @@ def encoders(config: Config) -> dict[str, Row]:
             "after": encoder.after,
             "snapshot_of": encoder.snapshot_of,
             "asked": encoder.asked,
-            "texts": list(encoder.texts),
             "estimate": (
                 "importance"
                 if encoder.masked_by_importance
@@ -107,6 +106,14 @@ def beside(config: Config, name: str) -> list[str]:
 def trained(config: Config) -> list[str]:
     """List the systems with a model of their own, in the order of the config."""
     return [name for name, system in config.systems.items() if system.trained]
+
+
+def model_of(config: Config, name: str) -> str:
+    """Return the system with the trained model in use: itself or another; or ""."""
+    system = config.systems[name]
+    if system.kind == "head":
+        return model_of(config, system.of)
+    return name if system.trained else ""
 
 
 def learns(config: Config, name: str) -> bool:

@@ -60,23 +60,17 @@ class Side:
 PLAIN = Side("", 0.0)  # the input is the text itself, and every token is predicted
 
 
-def encoder_side(settings: Any, unit: str = "word") -> Side:
-    """Return the encoder side for the given settings; `unit`: the unit of the importance."""
+def side_of(settings: Any, name: str, unit: str = "word", beyond: str = "") -> Side:
+    """Return the side ``encoder`` or ``decoder`` of the settings; unit: of the importance."""
     return Side(
-        settings.encoder_masking,
-        settings.encoder_ratio,
-        sigma=settings.sigma,
-        unit=unit,
-        mask_share=settings.mask_share,
-        random_share=settings.random_share,
+        getattr(settings, f"{name}_masking"),
+        getattr(settings, f"{name}_ratio"),
+        settings.sigma,
+        unit,
+        settings.mask_share,
+        settings.random_share,
+        beyond,
     )
-
-
-def sides(settings: Any, unit: str = "word") -> dict[str, Side]:
-    """Return the sides ``encoder`` and ``decoder``, each with its own strategy and ratio."""
-    encoder = encoder_side(settings, unit)
-    decoder = replace(encoder, strategy=settings.decoder_masking, ratio=settings.decoder_ratio)
-    return {"encoder": encoder, "decoder": decoder}
 
 
 def mask(

@@ -210,7 +210,10 @@ def write(folder: Path, network: PreTrainedModel, left_out: tuple[str, ...] = ()
         for name, weight in network.state_dict().items()
         if not name.startswith(left_out)
     }
-    if getattr(network, "pooler", network) is None:
+    if (
+        network.config.model_type in architectures.POOLED
+        and getattr(network, "pooler", network) is None
+    ):
         width = network.config.hidden_size
         stored["pooler.dense.weight"] = torch.zeros(width, width)
         stored["pooler.dense.bias"] = torch.zeros(width)

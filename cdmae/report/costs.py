@@ -59,7 +59,7 @@ def _parameters(facts: Facts, system: str) -> float:
     kind = facts.kind(system)
     if system in facts.trained:
         return float(facts.trained[system].about.get("parameters", math.nan))
-    # BM25 and a fusion have no network; a feedback system uses the network of its part
+    # BM25 and a fusion have no network
     return math.nan if kind.model or kind.third_party or kind.trained else 0.0
 
 

@@ -3,6 +3,10 @@
 The ids of documents are row numbers with leading zeros, because Anserini breaks ties by comparing
 ids as text: with the zeros, that is the order of the rows. Anserini rounds scores to four decimals,
 and lowers each tied score by 1e-6 more than the one before.
+
+Lucene analyses texts by their language: stop words, stems, the words of Japanese, and pairs of
+characters of Chinese and Korean. This module divides texts of other scripts without spaces, such as
+Thai, into pairs of characters itself.
 """
 
 from __future__ import annotations
@@ -15,22 +19,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdmae.collections.store import count_passages, stream_passages
-from cdmae.files import complete
+from cdmae.files import complete, read_json, write_json
 from cdmae.log import Progress, say
 from cdmae.retrieval import lucene, targets
 from cdmae.runs import Run
+from cdmae.tokens import scripts
+from cdmae.tokens.tokenise import Texts
 
 if TYPE_CHECKING:
     from cdmae.retrieval.asking import Question
 
 
-def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
+LANGUAGE = "language.json"  # in the folder of an index: Lucene's language, or ""
+
+
+def build(
+    collection: Path | str, folder: Path | str, threads: int = 1, language: str = scripts.AUTO
+) -> None:
     """Index the titles and texts of a collection's passages in `folder`, as one segment.
 
-    The ranking does not depend on the number of threads. The index contains rows, term frequencies
-    and lengths, but no text. During indexing, a copy of the text also uses disk space.
+    language: one of `scripts.Language`. The ranking does not depend on the number of threads. The
+    index contains rows, term frequencies and lengths, but no text. During indexing, a copy of the
+    text also uses disk space.
     """
     count = count_passages(collection)
+    if language == scripts.AUTO:
+        language = scripts.language_of(Texts(Path(collection)))
+    analysed = scripts.lucene_language(language)
     edges = np.linspace(0, count, threads + 1).astype(int).tolist()  # one file per thread
     with complete(folder) as aside:
         texts = aside / "passages"
@@ -38,13 +53,20 @@ def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
         with Progress(count, unit="passages", label="write for Lucene") as progress:
             for part, (first, last) in enumerate(pairwise(edges)):
                 path = texts / f"{part}.jsonl"
-                _write_passages(path, collection, first, last, progress)
-        say(f"Lucene indexes {count:,} passages")
-        lucene.build(folder, aside, texts, "JsonCollection", threads)
+                _write_passages(path, collection, first, last, analysed, progress)
+        say(f"Lucene indexes {count:,} passages, as texts of the language {language}")
+        how = ("-language", analysed) if analysed else ("-pretokenized",)
+        lucene.build(folder, aside, texts, "JsonCollection", threads, *how)
+        write_json(aside / LANGUAGE, analysed)
 
 
 def _write_passages(
-    path: Path, collection: Path | str, first: int, last: int, progress: Progress
+    path: Path,
+    collection: Path | str,
+    first: int,
+    last: int,
+    language: str,
+    progress: Progress,
 ) -> None:
     """Write the passages `first` to `last` - 1 as JSON lines for Anserini."""
     columns = ["title", "text"]
@@ -52,6 +74,8 @@ def _write_passages(
         for passages in stream_passages(collection, columns, first=first, last=last):
             for row, passage in enumerate(passages.to_pylist(), progress.done):
                 contents = f"{passage['title']} {passage['text']}"
+                if not language:
+                    contents = scripts.pairs_of_characters(contents)
                 file.write(json.dumps({"id": f"{row:010}", "contents": contents}) + "\n")
             progress.advance(len(passages))
 
@@ -70,7 +94,16 @@ def search(
     `depth` passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant
     factor k1 + 1, as in Lucene.
     """
-    return lucene.search((folder, k1, b, True), texts, depth, threads)
+    language = _language(folder)
+    if not language:
+        texts = [*map(scripts.pairs_of_characters, texts)]
+    return lucene.search((folder, k1, b, language), texts, depth, threads)
+
+
+def _language(folder: Path | str) -> str:
+    """Return Lucene's language of an index; a missing index is refused by `lucene.Searcher`."""
+    path = Path(folder) / LANGUAGE
+    return read_json(path) if path.exists() else "en"
 
 
 def write_runs(
@@ -99,5 +132,7 @@ def write_runs(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rank passages for a user's query; `system` holds BM25's settings and its `index`."""
-    how = (system["index"], system["k1"], system["b"], True)
-    return question.load(lucene.Searcher, *how).search(question.text, question.depth)
+    language = _language(system["index"])
+    text = question.text if language else scripts.pairs_of_characters(question.text)
+    how = (system["index"], system["k1"], system["b"], language)
+    return question.load(lucene.Searcher, *how).search(text, question.depth)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.retrieval import asking, impacts, kinds, ranking, targets
 from cdmae.retrieval.asking import Question, encode_question
-from cdmae.retrieval.feedback import refined
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.shards import Shards, Vectors
 from cdmae.retrieval.vectors import keep_vectors, read_vectors
@@ -67,8 +65,6 @@ def write_runs(
     depth: int,
     candidates: list[Path],
     candidates_depth: int = 0,
-    first: list[Path],
-    feedback: dict[str, float] = {},  # noqa: B006 (never changed)
     threads: int = 1,
 ) -> None:
     """Search each collection for the queries of its split; write one run per output.
@@ -78,19 +74,13 @@ def write_runs(
     distinct collection; without them, passages are encoded during the search, from `tokens` or
     texts, and their vectors are not kept. lengths: the length at which texts of each collection are
     cut; 0: the model's own. candidates: one run per output with the passages to score; none: all
-    passages are scored. first: one run per output of a first search, whose best passages move the
-    vectors of the queries (`retrieval.feedback`), by the `depth`, `alpha` and `beta` in `feedback`.
+    passages are scored.
     """
     setup.set_up(threads)
     system = encoder | ({"model": model} if model else {})
     distinct = list(dict.fromkeys(collections))
     folders = dict(zip(distinct, vectors or tokens or distinct, strict=True))
     loaded = cache(asking.load_once)  # all splits have one model
-
-    def of(runs: list[Path], collection: Path) -> list[Path]:
-        """List the runs on a collection."""
-        pairs = zip(runs, collections, strict=bool(runs))
-        return [run for run, other in pairs if other == collection]
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
         collection = collections[number]
@@ -100,29 +90,21 @@ def write_runs(
             shards = read_vectors(folders[collection])
         else:
             shards = encoding.passages(folders[collection])
-        for index, path in enumerate(of(first, collection)):
-            run = read_run(path)
-            if len(run) != len(queries[index]):
-                raise InputError(
-                    f"{path} has {len(run)} queries instead of {len(queries[index])}; delete it "
-                    "and run again"
-                )
-            queries[index] = refined(queries[index], shards, run, **feedback)
+        among = None
+        if candidates:
+            pairs = zip(candidates, collections, strict=True)
+            runs = [read_run(run) for run, other in pairs if other == collection]
+            among = ranking.joined([run.best(candidates_depth) for run in runs])
         return search(
             kinds.of(queries[0]).joined(queries),
             shards,
             depth,
-            candidates=read_candidates(of(candidates, collection), candidates_depth),
+            candidates=among,
             threads=threads,
             device=str(setup.device()),
         )
 
     targets.search(collections, splits, outputs, depth, find)
-
-
-def read_candidates(paths: Sequence[Path], depth: int) -> Run | None:
-    """Read the best `depth` passages of each run in turn; None without runs."""
-    return ranking.joined([read_run(path).best(depth) for path in paths]) if paths else None
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:

@@ -24,7 +24,7 @@ from cdmae.files import complete, digest, link, read_json, write_json
 from cdmae.log import Progress, say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
-from cdmae.models.heads import own
+from cdmae.models.heads import own, table
 from cdmae.models.ragged import Ragged
 from cdmae.retrieval import asking, impacts, kinds
 from cdmae.retrieval.asking import Load, load_once
@@ -75,6 +75,8 @@ class Encoder:
         read = sequences.texts(self.retriever, "query", source, np.arange(len(texts)))
         if self.retriever.target == "recall":
             return own.counts(read, self.width)
+        if self.retriever.table is not None:
+            return table.weigh(read, self.retriever.table)
         return self._of_head(encode(self.retriever, read, self.device))
 
     def passages(self, tokens: Path | str, progress: Progress | None = None) -> list[Shard]:

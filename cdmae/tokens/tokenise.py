@@ -21,7 +21,9 @@ import pyarrow as pa
 from cdmae.collections.store import stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
+from cdmae.log import say
 from cdmae.threads import Threads
+from cdmae.tokens import scripts
 from cdmae.tokens.corpus import Tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
 
@@ -29,30 +31,47 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-# the most single characters in a trained vocabulary; BERT has about 1,000
+# Single characters in a trained vocabulary: all of a text with up to 1,000, as in BERT's, and
+# otherwise the most frequent that cover this share of a text, as in SentencePiece.
 ALPHABET = 1000
+COVERAGE = 0.9995
 # maximum letters of a word in training, whose time grows with their square
 LONGEST = 1000
 ROWS_AT_ONCE = 1024  # passages per batch of a thread
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
+def train_tokenizer(
+    texts: Iterable[str], vocabulary: int, strip_accents: bool = True
+) -> PreTrainedTokenizerBase:
     """Train an uncased WordPiece tokenizer of at most `vocabulary` pieces, normalised like BERT.
 
-    `texts` are read twice. The same texts give the same vocabulary in every process. Short texts
-    give a smaller vocabulary.
+    strip_accents: of Latin texts; other scripts keep theirs, without which words become equal.
+    `texts` are read several times. The same texts give the same vocabulary in every process. Short
+    texts give a smaller vocabulary.
     """
-    from transformers import BertTokenizer
+    from transformers import BertTokenizer, PreTrainedTokenizerFast
 
-    return BertTokenizer(vocab=train_pieces(texts, vocabulary))
+    language = scripts.language_of(texts)
+    strips = strip_accents and scripts.is_latin(language)
+    pieces = train_pieces(texts, vocabulary, strips)
+    tokenizer = BertTokenizer(vocab=pieces, strip_accents=None if strips else False)
+    if language in scripts.BY_CHARACTERS:
+        # to BertTokenizer, a clause of more than 100 characters is unknown
+        backend = tokenizer.backend_tokenizer
+        backend.model.max_input_chars_per_word = LONGEST
+        special = tokenizer.special_tokens_map
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **special)
+    return tokenizer
 
 
-def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
+def train_pieces(
+    texts: Iterable[str], vocabulary: int, strip_accents: bool = True
+) -> dict[str, int]:
     """Train a tokenizer on `texts`; return its word-pieces and their ids."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=strip_accents)
     words = [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.FixedLength(LONGEST)]
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(words)
     letters = _alphabet(tokenizer, texts)
@@ -79,7 +98,7 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
-    """Return the most frequent characters of the normalised texts, in sorted order."""
+    """Return the characters of the vocabulary, normalised and sorted."""
     raw: Counter[str] = Counter()
     for text in texts:
         raw.update(text)
@@ -88,7 +107,9 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
         for normal in tokenizer.normalizer.normalize_str(letter).replace(" ", ""):
             counts[normal] += count
     by_frequency = sorted(counts, key=lambda letter: (-counts[letter], letter))
-    return sorted(by_frequency[:ALPHABET])
+    covered = np.cumsum([counts[letter] for letter in by_frequency])
+    needed = int(np.searchsorted(covered, COVERAGE * counts.total())) + 1
+    return sorted(by_frequency[: max(ALPHABET, needed)])
 
 
 def _continues(tokenizer: Tokenizer, letter: str) -> bool:
@@ -156,8 +177,19 @@ def tokenise_to(
 ) -> None:
     """Tokenise a stream of passages like `tokenise`, into the files of `write_tokens`."""
     tokeniser = Tokeniser(tokenizer, threads)
-    batches = tokeniser.stream(passages)
-    stream_tokens(folder, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
+    vocabulary = tokeniser.vocabulary
+    counts = {"word-pieces": 0, "unknown": 0}
+
+    def counted() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for ids, lengths in tokeniser.stream(passages):
+            counts["word-pieces"] += len(ids)
+            is_unknown = vocabulary.of_model(ids) == vocabulary.unknown_id
+            counts["unknown"] += int(np.count_nonzero(is_unknown))
+            yield ids, lengths
+
+    stream_tokens(folder, counted(), tokeniser.dtype, vocabulary.word_starts, counts)
+    share = counts["unknown"] / max(1, counts["word-pieces"])
+    say(f"{counts['word-pieces']:,} word-pieces, of which {share:.2%} are unknown characters")
 
 
 class Tokeniser:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms
 from cdmae.tokens import tokenise, vocabulary

@@ -239,10 +239,10 @@ def test_other_kinds_and_small_vocabularies_are_refused(tokenizer, tmp_path):
     GPT2Config().save_pretrained(tmp_path / "other")
     refused(tmp_path / "other", tokenizer, "'gpt2'; expected bert, electra")
     (tmp_path / "other/config.json").write_text(
-        '{"model_type": "nomic_bert", "auto_map": {"AutoConfig": "a.B"}}'
+        '{"model_type": "eurobert", "auto_map": {"AutoConfig": "a.B"}}'
     )
     refused(
-        tmp_path / "other", tokenizer, "'nomic_bert'; expected bert, electra"
+        tmp_path / "other", tokenizer, "'eurobert'; expected bert, electra"
     )  # its own code is not asked for
     BertForMaskedLM(config(vocabulary=14)).save_pretrained(tmp_path / "small")
     refused(

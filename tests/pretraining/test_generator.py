@@ -145,8 +145,8 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
 @pytest.mark.parametrize(
     ("make", "pieces", "sentence"),
     [
-        (lambda: electra(vocab_size=50), PIECES, "has 50 word-pieces and lacks 0"),
-        (electra, SWAPPED, "lacks 2 of those of .*, such as 'w2'; expected"),
+        (lambda: electra(vocab_size=50), PIECES, "has other word-pieces"),
+        (electra, SWAPPED, "has other word-pieces"),
         (
             lambda: electra(transformers.ElectraForPreTraining),
             PIECES,

@@ -138,8 +138,6 @@ def test_prompts_of_the_config_come_before_those_of_the_model(model, tiny):
     (shard,) = encoder.passages(tiny.collection)
     expected = own.encode([f"bada : {text}" for text in tiny.passages], prompt="")
     np.testing.assert_allclose(shard[:], expected, atol=1e-6)
-    with pytest.raises(InputError, match="expected a shorter prompt, or a length above"):
-        queries(model, ["bado"], 4, query_prompt="lola : ")
 
 
 def test_lengths_cut_and_one_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):

@@ -201,13 +201,13 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     taught = Teacher.read(tmp_path / "t.parquet")
     examples, _ = groups.read_examples(**files_, drawing=Drawing(**settings))
     assert len(run) == QUERIES
-    taught.check(examples, 3)
     queries = sequences.queries(tiny.queries, reranker, 1)
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     for epoch in range(3):
         drawn = examples.draw(np.arange(len(examples)), epoch)
         found = taught.scores(examples.queries, drawn)
-        expected = reranking.score(judge, queries, examples.queries, passages, list(drawn))
+        asked = examples.queries.repeat(drawn.shape[1])
+        expected = reranking.score(judge, queries, asked, passages, drawn.ravel())
         np.testing.assert_allclose(found.ravel(), expected, atol=2e-6)
     for query in range(QUERIES):
         assert (np.diff(run.ranked(query)[1]) <= 0).all()
@@ -265,7 +265,7 @@ def test_reranking_orders_the_top_at_its_length_and_keeps_the_rest(
         judge = checkpoint.at(checkpoint.load(reranker, "reranker"), length)
         for query in range(QUERIES):
             old, (new, scores) = before.ranked(query)[0], after.ranked(query)
-            expected = reranking.score(judge, queries, np.array([query]), passages, [old[:8]])
+            expected = reranking.score(judge, queries, np.full(8, query), passages, old[:8])
             order = np.argsort(-expected, kind="stable")
             assert new[:8].tolist() == old[:8][order].tolist()
             np.testing.assert_allclose(scores[:8], expected[order], atol=2e-6)
@@ -306,9 +306,7 @@ def test_a_killed_reranking_goes_on_after_its_last_piece_of_the_same_size(
 def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch):
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries[:3], reranker, 1)
-    monkeypatch.setattr(
-        reranking, "score", lambda *given: np.zeros(sum(map(len, given[-1])), np.float32)
-    )
+    monkeypatch.setattr(reranking, "score", lambda *given: np.zeros(len(given[-1]), np.float32))
     lists = [np.array([9, 4, 7, 2]), np.array([]), np.array([8])]
     run = Run.of(lists, [np.arange(4.0), np.array([]), np.ones(1)])
     found = reranking.reorder(judge, queries, passages, run, 3)

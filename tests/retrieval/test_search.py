@@ -130,15 +130,3 @@ def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch,
         monkeypatch.setattr(dense, "PASSAGES", size)
         shards = [passages[:101], passages[101:]]
         same(search(queries, shards, 30, threads=threads, device=device), whole)
-
-
-def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_aloud(monkeypatch, capsys):
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
-    ones = np.ones((3, 4), np.float32)
-    assert search(ones, [ones], 2, device="cuda").passages.tolist() == [0, 1] * 3
-    assert "no usable GPU (GPUs need faiss-gpu); searching on the CPU" in capsys.readouterr().err
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
-    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
-    many = np.ones((3000, 4), np.float32)
-    assert search(ones, [many], 2000, device="cuda").passages[:2000].tolist() == list(range(2000))
-    assert "too few for depth 2,000; searching on the CPU" in capsys.readouterr().err

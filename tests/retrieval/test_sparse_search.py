@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cdmae.config.kinds.retriever import Retriever
+from cdmae.config.kinds import Retriever
 from cdmae.errors import InputError
 from cdmae.fields import rules_of
 from cdmae.retrieval import impacts, kinds, sparsity, vectors

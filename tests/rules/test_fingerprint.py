@@ -135,10 +135,10 @@ def test_a_job_depends_on_the_formats_that_it_uses_and_on_no_other(script, forma
 @pytest.mark.parametrize(
     ("file", "before", "after", "counts"),
     [
-        ("objectives/master.py", "spans = 2", "spans = 3", True),
+        ("objectives.py", "spans = 2", "spans = 3", True),
         ("encoders.py", "return (self.encoder_masking, self.decoder_masking)", "return ()", True),
-        ("encoders.py", "Le(0.95)] = 0.5", "Le(0.95)] = 0.4", False),
-        ("objectives/master.py", "in_words = (", "in_words = str(", False),
+        ("encoders.py", "MaskRatio = 0.5", "MaskRatio = 0.4", False),
+        ("objectives.py", "in_words = (", "in_words = str(", False),
         ("encoders.py", "    def check(self,", "    def check(this, self,", False),
     ],
 )

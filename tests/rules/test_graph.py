@@ -155,7 +155,7 @@ def test_the_modules_that_settings_name_are_reasons(whole):
         "pretraining.objectives.mae",
         "masking.strategies.whole_word",
         "masking.strategies.importance",
-        "config.objectives.mae.Mae",
+        "config.objectives.Mae",
         "config.starts.Start",
     )
     assert {f"cdmae.{name}" for name in names} <= whole["pretrain", "cdmae"].params["code"].keys()
@@ -324,7 +324,6 @@ def test_all_files_that_a_config_names_count_by_their_content_and_none_by_its_ti
     }
     values["systems"] |= {
         "theirs": {"kind": "run", "runs": {"docs": splits, "other": {"test": splits["test"]}}},
-        "fed": {"kind": "feedback", "of": "foreign"},
         "again": values["systems"]["three"] | {"teacher": "theirs", "stage": "own"},
     }
     values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}

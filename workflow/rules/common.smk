@@ -138,13 +138,12 @@ tables = {
 }
 for name, row in tables["system"].items():
     system = settings.systems[name]
-    row["network"] = system.model_of(settings, name)  # the system with the trained model in use
+    row["network"] = systems.model_of(settings, name)  # the system with the trained model in use
     kept = systems.keeps_vectors(settings, name)
     # the system whose vectors are searched; if they are not kept, its search encodes the passages
-    row["vectors"] = system.of if system.kind == "feedback" else name if kept else ""
+    row["vectors"] = name if kept else ""
     row["encoded"] = "" if row["vectors"] else row.get("start", "")
     row["halved"] = system.of if system.kind == "head" else ""
-    row["first"] = system.of if system.kind == "feedback" else ""
     row["ranking"] = row.get("ranking", "").replace(".", "/", 1)
     if system.kind == "fusion" and system.tuned_on:
         row["judged"] = row["of"]
@@ -321,7 +320,7 @@ def collecting(wildcards):
     """Return the settings of a collection, and the versions of what it is made from."""
     entry = settings.collections[wildcards.collection]
     version = entry.settings.version() if collections.readable() else {}
-    return {"settings": entry.values(), "version": version}
+    return {"settings": entry.of_source(), "version": version}
 
 
 def pretraining(wildcards):
@@ -371,8 +370,6 @@ def chosen(wildcards, *keys):
 def encoder_of(wildcards):
     """Return the settings of a system that decide the vectors of its queries and passages."""
     system = settings.systems[wildcards.system]
-    if system.kind == "feedback":
-        return tables["system"][wildcards.system]["encoder"]
     lengths = ("query_length", "passage_length")
     prompts = ("query_prompt", "passage_prompt")
     return {
@@ -403,10 +400,8 @@ def searching(wildcards, **more):
 
 
 def searching_vectors(wildcards):
-    """Add the encoder of the queries, the number of candidates, and the weights of feedback."""
+    """Add the encoder of the queries, and the number of candidates."""
     more = chosen(wildcards, "candidates_depth")
-    if settings.systems[wildcards.system].kind == "feedback":
-        more["feedback"] = chosen(wildcards, "depth", "alpha", "beta")
     return searching(wildcards, lengths=lengths(wildcards), encoder=encoder_of(wildcards), **more)
 
 

@@ -225,5 +225,6 @@ rule index_bm25:
     threads: cores
     params:
         code=code("index_bm25"),
+        settings=lambda wildcards: {"language": settings.collections[wildcards.collection].language},
     script:
         "../scripts/index_bm25.py"

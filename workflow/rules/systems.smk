@@ -76,7 +76,6 @@ rule search:
         vectors=on_targets("<results>/vectors/{system.vectors}/{collection}"),
         tokens=on_targets("<results>/tokens/{system.encoded}/{collection}"),
         candidates=of("<results>/runs/{system.candidates}/{part}"),
-        first=of("<results>/runs/{system.first}/{part}"),
     output:
         directory("<results>/runs/{system}/{part}"),
     log:
@@ -84,7 +83,7 @@ rule search:
     benchmark:
         "<benchmarks>/search/{system}.{part}.tsv"
     wildcard_constraints:
-        system=of_kind("retriever", "external", "head", "feedback"),
+        system=of_kind("retriever", "external", "head"),
     conda:
         environment
     threads: cores

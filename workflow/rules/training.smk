@@ -17,7 +17,6 @@ rule pretrain:
             "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
         ),
         asked=of("<results>/collections/{encoder.asked}/{file}"),
-        texts=files_of("{encoder.texts}"),
         generator=files_of("{encoder.generator}"),
     output:
         directory("<results>/encoders/{encoder}"),
@@ -37,7 +36,7 @@ rule pretrain:
         runtime=1440,
     params:
         code=code("pretrain", modules_of),
-        contents=contents_of("{encoder.checkpoint}", "{encoder.texts}", "{encoder.generator}"),
+        contents=contents_of("{encoder.checkpoint}", "{encoder.generator}"),
         settings=pretraining,
         state=lambda wildcards, output: f"{results}/state/pretrain/{wildcards.encoder}",
     script:

@@ -1,6 +1,5 @@
 """Make a collection: passages, and queries and judgments of every split."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,7 @@ def main(
     try:
         made = collections.settings_of(settings, path).load(threads)
         count = write_collection(output.parent, made)
-        counts = replace(collections.counts(made), passages=count)
-        collections.check_needed(needed, collection, counts)
+        collections.check_needed(needed, collection, collections.counts(made))
     except InputError as error:
         is_named = str(error).startswith((path, "stages.", "evaluation."))
         raise (error if is_named else InputError(f"{path}: {error}")) from None
