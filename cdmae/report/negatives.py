@@ -7,6 +7,7 @@ A pair of query and passage has the key: query x number of passages + passage.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -77,4 +78,5 @@ def above_positive(teacher: Run, mined: pd.Series, judged: pd.Series) -> Audit |
         return None
     above = others["score"] > others["best"]
     is_mined = others["key"].isin(mined)
-    return Audit(float(above[is_mined].mean()), float(above[~is_mined].mean()))
+    shares = above.groupby(is_mined).mean()
+    return Audit(mined=shares.get(True, math.nan), random=shares.get(False, math.nan))
