@@ -100,13 +100,6 @@ class Source:
         """
         return None
 
-    def check(self) -> Counts:
-        """Read the whole source and count what it holds.
-
-        Raises `InputError` with file and line for the first error.
-        """
-        return counts(self.load())
-
     def load(self, threads: int = 1) -> Collection:
         """Read or make the collection; ``about`` counts the rows that were read and dropped.
 

@@ -23,8 +23,8 @@ def main(
     """Make a collection from its settings in the config.
 
     texts: the file of texts that another job has written for this source. shared: the folder of the
-    collection whose passages are shared. needed: the settings that
-    need enough queries, passages or grades; fewer are refused now, not when a stage begins.
+    collection whose passages are shared. needed: the settings that need enough queries, passages or
+    grades; fewer are refused now, not when a stage begins.
     """
     path = f"collections.{collection}"
     if texts:
@@ -35,7 +35,7 @@ def main(
         settings = settings | {"of": str(shared)}
     try:
         made = collections.settings_of(settings, path).load(threads)
-        count = write_collection(output.parent, made)
+        count = write_collection(output, made)
         collections.check_needed(needed, collection, collections.counts(made))
     except InputError as error:
         is_named = str(error).startswith((path, "stages.", "evaluation."))
