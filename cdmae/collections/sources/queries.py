@@ -56,9 +56,9 @@ class Settings(Source):
         return list(dict.fromkeys(file for rows in every for file in rows.files))
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Count the queries; the passages are the other collection's."""
-        queries, qrels = self.parts()
-        return 0, 0.0, {split: qrels.get(split, queries[split]).size()[2] for split in queries}
+        """Estimate the queries; the passages are the other collection's."""
+        queries, _ = self.parts()
+        return 0, 0.0, {split: rows.size()[0] for split, rows in queries.items()}
 
     def check(self) -> Counts:
         """Count nothing: the job has the passages that the judgments need."""
