@@ -7,6 +7,7 @@ its content, and the numbers of queries and passages that the stages need.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from cdmae import collections
@@ -20,8 +21,8 @@ from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
 def check(config: Config) -> None:
     """Check a config's entries against each other; each entry is valid by itself."""
     check_results(config.results)
-    for name, collection in config.collections.items():
-        collection.ask(name, "judged")
+    for name in config.collections:
+        _check_collection(config, name)
     _check_names(config)
     config.report.check(config.systems, config.stages)
     for name, start in config.starts.items():
@@ -29,8 +30,13 @@ def check(config: Config) -> None:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
-    for name in config.collections:
+    for name, collection in config.collections.items():
         _within(("collections", name), _check_keywords, config, name)
+        shared = collection.settings.shared
+        owners = [each for each, own in config.collections.items() if not own.settings.shared]
+        if shared and shared not in owners:
+            words = f" is {show(shared)}; {suggestion(shared, owners)}"
+            raise refusal(("collections", name, "of"), words)
     for name in config.stages:
         _within(("stages", name), _check_stage, config, name)
     edges = {}
@@ -68,6 +74,17 @@ def _check_names(config: Config) -> None:
                 mistakes.append(refusal((*keys, *path), words))
     if mistakes:
         raise InputError(*mistakes)
+
+
+def _check_collection(config: Config, name: str) -> None:
+    """Refuse missing files, and results in a folder that is read whole: they would be passages."""
+    collection = config.collections[name]
+    collection.ask(name, "judged")
+    results = Path(config.results).resolve()
+    for folder in map(Path.resolve, collection.ask(name, "folders")):
+        if results.is_relative_to(folder) or folder.is_relative_to(results):
+            words = f" reads all of {folder}, and results is {config.results}"
+            raise refusal(("collections", name), f"{words}; expected neither inside the other")
 
 
 def _check_keywords(config: Config, name: str) -> None:

@@ -361,4 +361,3 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
         entry = parse(source.Settings, settings)
         entry.judged()
-        entry.check()

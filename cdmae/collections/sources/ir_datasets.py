@@ -20,7 +20,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections import Counts, Source, tables
+from cdmae.collections import Source, tables
 from cdmae.collections.judged import Parts, Rows
 from cdmae.collections.judged import load as load_parts
 from cdmae.collections.leakage import (
@@ -72,8 +72,11 @@ class Settings(Source):
     holdout_seed: HoldoutSeed = 0
 
     def __post_init__(self) -> None:
-        """Refuse an unknown dataset, and invalid shares."""
+        """Refuse an unknown dataset, invalid shares, and a missing folder of files."""
         check_shares(self.holdout)
+        folder = Path(os.path.expanduser(self.files)).absolute()
+        if self.files != PUBLISHED and not folder.is_dir():
+            raise InputError(f"files is {self.files}, and {folder} is not a folder")
         known = list(package().registry)
         if self.dataset not in known:
             words = f"dataset is {self.dataset}, which ir_datasets does not know"
@@ -105,13 +108,6 @@ class Settings(Source):
     def version(self) -> dict[str, str]:
         """Return the version of the package that reads the files."""
         return {"ir_datasets": installed("ir_datasets")}
-
-    def check(self) -> Counts:
-        """Check that the folder in the settings exists; the job reads the data."""
-        folder = Path(os.path.expanduser(self.files)).absolute()
-        if self.files != PUBLISHED and not folder.is_dir():
-            raise InputError(f"files is {self.files}, and {folder} is not a folder")
-        return Counts()
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Return the passages, the words per passage, and the judged queries by split.
