@@ -20,6 +20,7 @@ from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from cdmae.collections.store import Collection
 
@@ -96,7 +97,7 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from cdmae.collections.store import PASSAGES, Collection, table_of
+    from cdmae.collections.store import PASSAGES, table_of
 
     rows = ((*row, line) for line, row in parts.passages.rows())
     read = table_of(rows, PASSAGES.append(pa.field("line", pa.int64())))
@@ -110,9 +111,18 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
         **about,
         "passages": len(table),
         "passages without text, dropped": len(read) - len(table),
-        "queries": {},
     }
-    every = read["passage_id"].to_pandas()
+    return asked(parts, table, read["passage_id"].to_pandas(), about)
+
+
+def asked(parts: Parts, table: pa.Table, every: pd.Series, about: dict[str, Any]) -> Collection:
+    """Read and check the queries and judgments of passages.
+
+    table: the passages. every: their ids, and those of passages without text.
+    """
+    from cdmae.collections.store import Collection
+
+    about = {**about, "queries": {}}
     kept = table["passage_id"].to_pandas()
     by_path = {rows.path: _queries(rows) for rows in parts.queries.values()}
     queries = {}

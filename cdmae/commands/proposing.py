@@ -8,7 +8,7 @@ import shlex
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
 from typer import Argument, Option
@@ -47,12 +47,13 @@ def new(
         ),
     ] = "",
     head: Annotated[
-        str,
-        Option(help="dense or sparse, if an encoder's files do not say that it is a SPLADE"),
-    ] = "",
+        Literal["dense", "sparse"] | None,
+        Option(help="for an encoder whose files do not say that it is a SPLADE"),
+    ] = None,
     source: Annotated[
-        str, Option(help="beir, msmarco, pairs or text, for a folder that could be several")
-    ] = "",
+        Literal["beir", "msmarco", "pairs", "text"] | None,
+        Option(help="for a folder that could be several"),
+    ] = None,
     query: Annotated[
         str, Option(help="the column of the queries of pairs, if its name is not a usual one")
     ] = "",
@@ -73,8 +74,6 @@ def new(
     from cdmae.plan import machine, plan
     from cdmae.proposal import encoders, recipe, survey
 
-    if head not in ("", "dense", "sparse"):
-        raise InputError(f"--head is {head}; expected dense, sparse")
     if head and encoder in ("", "none"):
         raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
     given = Path(os.path.expanduser(folder))

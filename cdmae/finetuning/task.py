@@ -176,7 +176,7 @@ class FineTuning(Task):
             "counts": self.data.counts,
             "steps": self.schedule.last,
             "seconds": round(seconds, 1),
-            "notes": notes,
+            "notes": [*notes, *self.model.vocabulary.doubts(self.data.passages.ids)],
         }
         commits = networks.commits(checkpoint=encoder)
         return about | ({"commits": commits} if commits else {})

@@ -124,11 +124,6 @@ class Facts:
             return self.bm25 or next(iter(self.systems), "")
         return named if named in self.systems else ""
 
-    @property
-    def repeated(self) -> bool:
-        """Return whether a system was measured with several seeds."""
-        return any(values.shape[1] > 1 for values in self.values.values())
-
     @cached_property
     def targets(self) -> list[Target]:
         """Return the targets with measures, in the config's order."""

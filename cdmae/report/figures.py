@@ -48,17 +48,6 @@ class Series(NamedTuple):
     colour: str
 
 
-class Interval(NamedTuple):
-    """A row of a forest: its label, the interval and the mean, its colour, and if it is filled."""
-
-    label: str
-    low: float
-    mean: float
-    high: float
-    colour: str
-    filled: bool
-
-
 @contextmanager
 def _axes(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
     with plt.rc_context(STYLE):
@@ -84,25 +73,28 @@ def _html(figure: Figure, title: str, description: str) -> Markup:
     return Markup(printable(f"<figure{kind}>{caption}<svg {body.strip()}</figure>"))
 
 
-def forest(title: str, rows: Sequence[Interval], unit: str) -> Markup:
-    """Draw differences with their intervals; nothing without rows."""
-    if not rows:
+def forest(title: str, rows: pd.DataFrame, unit: str) -> Markup:
+    """Draw differences with their intervals, filled where seeds are counted; nothing without rows.
+
+    rows: the columns label, difference, low, high (in points), colour and seeds.
+    """
+    if rows.empty:
         return Markup("")
-    longest = max(len(row.label) for row in rows)
+    longest = rows["label"].str.len().max()
     with _axes(3.2 + 0.066 * longest, 0.6 + 0.24 * len(rows)) as (figure, axes):
-        for at, row in enumerate(rows):
+        for at, row in enumerate(rows.itertuples()):
             colour = HEX[row.colour]
             axes.plot([row.low, row.high], [at, at], color=colour, lw=1.5)
-            face = colour if row.filled else HEX["paper"]
-            axes.plot(row.mean, at, "o", color=colour, mfc=face, ms=5)
+            face = colour if row.seeds > 1 else HEX["paper"]
+            axes.plot(row.difference, at, "o", color=colour, mfc=face, ms=5)
         axes.axvline(0, color=HEX["ink"], lw=0.8)
-        axes.set_yticks(range(len(rows)), [printable(row.label) for row in rows])
+        axes.set_yticks(range(len(rows)), rows["label"].map(printable))
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
         axes.invert_yaxis()
         axes.set_xlabel(unit)
-        told = [f"{row.label} {row.mean:+.1f} ({row.low:+.1f} to {row.high:+.1f})" for row in rows]
+        told = rows["label"] + rows["difference"].map(" {:+.1f}".format)
         return _html(figure, title, "; ".join(told))
 
 

@@ -27,7 +27,7 @@ from cdmae.report.negatives import audit
 RESULTS = ["system", "collection", "split", "measure", "seed", "value"]
 COSTS = ["kind", "name", "quantity", "value"]
 TRAININGS = ["training", "quantity", "step", "value"]
-# columns with texts, which may look like numbers
+# columns with texts, which may look like numbers or gaps
 TEXTS = {*RESULTS[:4], *COSTS[:3], *TRAININGS[:2], *comparisons.COLUMNS[:6], "verdict"}
 OF_TRAININGS = ("parameters", "queries", "steps", "seconds")  # of about.json
 DIGITS = "%.10g"  # of a number in the files
@@ -91,15 +91,13 @@ class Frames:
 
 def read(folder: Path | str) -> Frames:
     """Read the files of `Frames.write`; names remain text even if they look like numbers."""
-    types = dict.fromkeys(TEXTS, str)
-    frames = []
+    texts = dict.fromkeys(TEXTS, str)
+    gaps = {"seed": "", "step": "", "value": "", "low": "", "high": ""}
+    found = {}
     for one in fields(Frames):
         path = Path(folder, f"{one.name}.csv")
-        frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
-        texts = frame.columns.intersection(TEXTS)
-        frame[texts] = frame[texts].fillna("")
-        frames.append(frame)
-    return Frames(*frames)
+        found[one.name] = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=gaps)
+    return Frames(**found)
 
 
 def gather(facts: Facts) -> Frames:

@@ -24,7 +24,7 @@ from cdmae.errors import InputError, cause
 from cdmae.log import say
 from cdmae.threads import Threads
 from cdmae.tokens import scripts
-from cdmae.tokens.corpus import Tokens, stream_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
 
 if TYPE_CHECKING:
@@ -177,19 +177,11 @@ def tokenise_to(
 ) -> None:
     """Tokenise a stream of passages like `tokenise`, into the files of `write_tokens`."""
     tokeniser = Tokeniser(tokenizer, threads)
-    vocabulary = tokeniser.vocabulary
-    counts = {"word-pieces": 0, "unknown": 0}
-
-    def counted() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for ids, lengths in tokeniser.stream(passages):
-            counts["word-pieces"] += len(ids)
-            is_unknown = vocabulary.of_model(ids) == vocabulary.unknown_id
-            counts["unknown"] += int(np.count_nonzero(is_unknown))
-            yield ids, lengths
-
-    stream_tokens(folder, counted(), tokeniser.dtype, vocabulary.word_starts, counts)
-    share = counts["unknown"] / max(1, counts["word-pieces"])
-    say(f"{counts['word-pieces']:,} word-pieces, of which {share:.2%} are unknown characters")
+    batches = tokeniser.stream(passages)
+    stream_tokens(folder, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
+    ids = read_tokens(folder).ids
+    share = tokeniser.vocabulary.unknown(ids)
+    say(f"{len(ids):,} word-pieces, of which {share:.2%} are unknown characters")
 
 
 class Tokeniser:

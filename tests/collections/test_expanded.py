@@ -114,10 +114,10 @@ def test_bm25_answers_the_collections_queries_from_the_expanded_index(base, tmp_
     write_collection(tmp_path / "docs", expanded.Settings(of=base, texts=texts).base.load())
     hits = {}
     for name in ("docs", "out"):
-        bm25.build(tmp_path / name, tmp_path / f"{name}.index")
         run = tmp_path / f"{name}.parquet"
         bm25.write_runs(
-            indexes=[tmp_path / f"{name}.index"], collections=[tmp_path / "docs"],
+            folders=[tmp_path / "docs"], passages=[tmp_path / name / "passages.parquet"], mined=[],
+            indexes=tmp_path / f"{name}.indexes", collections=[tmp_path / "docs"],
             splits=["test"], outputs=[run], depth=10, k1=0.9, b=0.4,
         )  # fmt: skip
         hits[name] = read_run(run).ranked(0)[0].tolist()

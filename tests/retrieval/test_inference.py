@@ -55,7 +55,7 @@ def reranker(tiny, tmp_path_factory):
 
 
 def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch):
-    how = {"encoder": OWN, "model": retriever, "tokens": tiny.tokens}
+    how = {"encoder": OWN, "model": retriever, "source": tiny.tokens}
     vectors.write_vectors(**how, output=tmp_path / "one")
     monkeypatch.setattr(vectors, "SHARD", 50)
     monkeypatch.setattr(vectors, "BUDGET", {"cpu": 100})
@@ -101,7 +101,7 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, mo
     monkeypatch.setattr(vectors, "SHARD", 50)
     monkeypatch.setattr(vectors, "MULTI_SHARD", 50)
     encode, calls = vectors.encode, []
-    how = {"encoder": OWN, "model": tmp_path / "model", "tokens": tiny.tokens}
+    how = {"encoder": OWN, "model": tmp_path / "model", "source": tiny.tokens}
 
     def dying(*given):
         calls.append(len(given[1]))
@@ -130,7 +130,7 @@ import os
 from snakemake.iocontainers import Namedlist
 from types import SimpleNamespace
 from cdmae.job import run
-from cdmae.retrieval import vectors
+from cdmae.retrieval import search, vectors
 
 def named(**values):
     return Namedlist(fromdict=values)
@@ -139,9 +139,10 @@ if __name__ == "__main__":
     vectors.SHARD = 25
     encode = vectors.encode
     vectors.encode = lambda *given: print("by", os.environ["RANK"]) or encode(*given)
-    run(vectors.write_vectors, SimpleNamespace(
-        input=named(model={model!r}, tokens={tokens!r}), output=Namedlist(["v"]),
-        log=Namedlist(["log"]), threads=1, params=named(settings={{"encoder": {encoder}}}),
+    run(search.write_runs, SimpleNamespace(
+        input=named(model={model!r}, tokens=[{tokens!r}], collections=[{tokens!r} + "/a"], mined=[], candidates=[]),
+        output=named(runs="runs", vectors="v"), log=Namedlist(["log"]), threads=1,
+        params=named(settings={{"targets": [], "depth": 1, "lengths": {{}}, "encoder": {encoder}}}),
         wildcards=named(), resources=named(gpu=2),
     ))
 """
@@ -152,7 +153,7 @@ def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
 ):
     """Started as on GPUs, by torchrun's launcher."""
     monkeypatch.setattr(vectors, "SHARD", 25)
-    how = {"encoder": OWN, "model": retriever, "tokens": tiny.tokens}
+    how = {"encoder": OWN, "model": retriever, "source": tiny.tokens}
     vectors.write_vectors(**how, output=tmp_path / "one")
     values = {"model": str(retriever), "tokens": str(tiny.tokens), "encoder": OWN}
     (tmp_path / "script.py").write_text(JOB.format(**values))
@@ -160,11 +161,12 @@ def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
     how = {"env": place, "cwd": tmp_path, "capture_output": True, "text": True, "check": False}
     done = subprocess.run([sys.executable, "script.py"], **how)
     assert done.returncode == 0, done.stderr
-    log = (tmp_path / "log").read_text().splitlines()
+    log = (tmp_path / "log").read_text()
     assert [log.count(f"by {rank}") for rank in range(2)] == [3, 2]
-    assert len(list((tmp_path / "v").iterdir())) == 5
+    made = tmp_path / "v" / tiny.tokens.name
+    assert len(list(made.iterdir())) == 5
     for name in (f"0000{number}.npy" for number in range(5)):
-        assert (tmp_path / "v" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+        assert (made / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
 
 
 def test_pieces_made_from_something_else_are_not_used(tmp_path):

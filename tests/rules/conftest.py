@@ -31,7 +31,7 @@ def grown(values, whole, tmp_path_factory):
     if "grown" not in PLANNED:
         grow(values, tmp_path_factory.mktemp("grown"))
         targets = ["out/trec/bm25/docs.dev.run", "out/collections/written/about.json"]
-        targets += ["out/encoders/early", "table_main"]
+        targets += ["out/encoders/early"]
         PLANNED["grown"] = Jobs(plan(values, "all", *targets))
         PLANNED["grown"].config = load(values)
     return PLANNED["grown"]

@@ -11,7 +11,7 @@ from cdmae import formats
 from cdmae.report import columns, figures, tables
 from cdmae.report.comparisons import NAMED, ONE_THING, PLANNED, masking_pairs
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Interval, Series
+from cdmae.report.figures import Series
 from cdmae.report.frames import Frames
 from cdmae.report.sections import colour, shown_interval, shown_p
 from cdmae.report.sections.use import SMALL_QUERIES
@@ -27,16 +27,11 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         return None
     single = rows[rows["kind"] != NAMED]
     others = rows[rows["kind"] == NAMED]
-    intervals = [
-        Interval(
-            f"{row.system} − {row.reference}",
-            100 * row.low,
-            100 * row.difference,
-            100 * row.high,
-            colour(facts, facts.kind(row.system).encoder),
-            row.seeds > 1,
-        )
-        for row in single[single["low"].notna()].itertuples()
+    intervals = single[single["low"].notna()].copy()
+    intervals["label"] = intervals["system"] + " − " + intervals["reference"]
+    intervals[["difference", "low", "high"]] *= 100
+    intervals["colour"] = [
+        colour(facts, facts.kind(system).encoder) for system in intervals["system"]
     ]
     title = f"Differences in {column.unit}, {column.name}"
     return {

@@ -1,4 +1,4 @@
-"""Show single queries of two systems: the most improved, the most worsened, and the hardest."""
+"""Show single queries of two systems: the most improved and the most worsened."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pandas as pd
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_queries, take_passages
 from cdmae.report.columns import reported
-from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
-from cdmae.report.negatives import evenly, lists, relevant
+from cdmae.report.negatives import lists, relevant
 from cdmae.runs import read_run
 
 SHOWN = 5  # queries that are shown of each kind
@@ -40,16 +39,12 @@ def queries(facts: Facts, frames: Frames) -> dict[str, Any] | None:
 
 
 def pair_of(facts: Facts, frames: Frames) -> tuple[str, str] | None:
-    """Return (before, after): uniform and other masks, or else BM25 and the best other system."""
-    runs = facts.given.get("runs", {})
-    for ours, uniform in masking_pairs(facts):
-        if {ours, uniform} <= runs.keys():
-            return uniform, ours
+    """Return BM25, or else the baseline, and the best other system; None without two runs."""
     column = reported(facts)
+    known = [name for name in facts.systems if name in facts.given.get("runs", {})]
     before = facts.bm25 or facts.baseline
-    means = {name: frames.mean(name, column).value for name in facts.systems if name in runs}
-    others = pd.Series(means, dtype=float).drop(before, errors="ignore").dropna()
-    return (before, str(others.idxmax())) if before in means and len(others) else None
+    others = {name: frames.mean(name, column).value for name in known if name != before}
+    return (before, max(others, key=others.__getitem__)) if before in known and others else None
 
 
 def cut(text: str) -> str:
@@ -63,7 +58,7 @@ def rank_in_words(rank: int) -> str:
 
 
 def cases(facts: Facts, before: str, after: str) -> pd.DataFrame:
-    """Return the most improved, the most worsened and the hardest queries.
+    """Return the most improved and the most worsened queries.
 
     The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0:
     not found), first_before and first_after (the texts of the passages at rank 1), and relevant
@@ -100,18 +95,14 @@ def cases(facts: Facts, before: str, after: str) -> pd.DataFrame:
 def select(ranks: pd.DataFrame) -> pd.DataFrame:
     """Choose queries by their ranks before and after: a frame with the columns kind and query.
 
-    The kinds are the most improved and the most worsened queries (by ratio of ranks), and the
-    hardest queries. A passage that was not found counts as one rank after the last. The hardest
-    queries are sampled evenly, because they are often many.
+    The kinds are the most improved and the most worsened queries, by the ratio of their ranks. A
+    passage that was not found counts as one rank after the last.
     """
     filled = ranks.where(ranks > 0, ranks.max(axis=None) + 1)
     gain = np.log(filled["before"] / filled["after"])
-    best = filled.min(axis=1)
-    hardest = best[(best == best.max()) & (best > 1)]
     rows = {
         "improved": gain[gain > 0].nlargest(SHOWN),
         "worsened": gain[gain < 0].nsmallest(SHOWN),
-        "hardest": hardest.iloc[evenly(len(hardest), SHOWN)],
     }
     kinds = [(kind, query) for kind, chosen in rows.items() for query in chosen.index]
     return pd.DataFrame(kinds, columns=["kind", "query"])
