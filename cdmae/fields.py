@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_origin
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 from pydantic import (
     AfterValidator,
     BeforeValidator,
@@ -78,9 +78,12 @@ class Of:
 Whole = Annotated[int, BeforeValidator(_not_a_switch), Le(LARGEST)]
 Natural = Annotated[Whole, Ge(0)]
 Positive = Annotated[Whole, Ge(1)]
+Length = Annotated[Whole, Ge(8)]  # of a text, special tokens included
 Real = Annotated[float, BeforeValidator(_not_a_switch)]
 Share = Annotated[Real, Ge(0), Le(1)]
-Weight = Annotated[Real, Ge(0), Le(1e6)]
+Weight = Annotated[Real, Ge(0)]
+PositiveReal = Annotated[Real, Gt(0)]
+Rate = Annotated[Real, Gt(0), Le(1)]
 Name = Annotated[str, Field(min_length=1)]  # a name of an entry that another entry requires
 # most functions that open a path do not expand ~
 HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
@@ -201,14 +204,14 @@ def _messages(error: Any, kind: Any, values: Any, keys: Keys) -> list[InputError
         return [refusal(keys, unknown(str(keys[-1]), known))]
     if error["type"] == "missing":
         return [refusal((*keys, place[-1]), " is missing")]
+    value = error["input"]
     if error["type"].startswith("union_tag"):
         tag = context["discriminator"].strip("'")
-        if tag not in error["input"]:
-            return [refusal((*keys, tag), " is missing")]
-        value = error["input"][tag]
-        return [refusal((*keys, tag), f" is {show(value)}; {suggestion(str(value), names)}")]
-    value = error["input"]
-    if error["type"] == "literal_error":
+        keys = (*keys, tag)
+        if tag not in value:
+            return [refusal(keys, " is missing")]
+        value = value[tag]
+    if names:  # of kinds, or of the values of a literal
         return [refusal(keys, f" is {show(value)}; {suggestion(str(value), names)}")]
     expected = error["msg"]
     for theirs, ours in WORDS.items():
@@ -218,12 +221,11 @@ def _messages(error: Any, kind: Any, values: Any, keys: Keys) -> list[InputError
 
 def unknown(key: str, kinds: list[type]) -> str:
     """Return the message for a key that is no setting, or that only other ones of `kinds` have."""
-    having = [
-        " ".join(tags(kind).values()) or kind.__name__ for kind in kinds if key in rules_of(kind)
-    ]
+    kinds_with_it = [kind for kind in kinds if key in rules_of(kind)]
+    having = [" ".join(tags(kind).values()) or kind.__name__ for kind in kinds_with_it]
     if 0 < len(having) <= MOST_KINDS:
         return f" is not a setting here, but of {', '.join(having)}"
-    known = {name for kind in kinds for name in rules_of(kind)} - {key}
+    known = {name for kind in kinds for name in rules_of(kind)}
     near = difflib.get_close_matches(key, known, n=1)
     if near and not having:
         return f" is not a setting; did you mean {near[0]}?"
@@ -241,9 +243,8 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 def dotted(keys: Keys) -> str:
     """Format keys for messages, such as ``systems.fused.of[1]``."""
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(
-        "."
-    )
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return text.removeprefix(".")
 
 
 def show(value: Any) -> str:

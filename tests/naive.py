@@ -146,7 +146,7 @@ class Naive(nn.Module):
         )
 
     def master(self, step: Step) -> Tensor:
-        """Add the losses of decoders: of the encoder's own text, of the next span, and of texts.
+        """Add the losses of decoders: of the encoder's own text and of the next span.
 
         A second pass of the encoder has a loss, and a decoder of the words that it sees.
         """
@@ -162,13 +162,6 @@ class Naive(nn.Module):
             states = self.states(second)[-1]
             seen = self.decoded("complement", self.vector(states, second), rest)
             loss = loss + self.loss(states, second) + self.loss(seen, rest)
-        for side, layers in self.network.texts.items():
-            text = Side.of(step, side)
-            h = self.vector(self.states(encoder)[-1], encoder)
-            states = torch.cat([h, self.model.bert.embeddings(text.ids)[:, 1:]], dim=1)
-            for layer in layers:
-                states = layer(states, attention_mask=text.hidden)
-            loss = loss + self.loss(states, text)
         return loss
 
     def retromae(self, step: Step) -> Tensor:

@@ -37,7 +37,7 @@ VALUES = {
     "lengths": {"docs": 64},
 }
 # settings that decide neither weights nor a request; other tests try them
-ELSEWHERE = ("seed", "checkpoint", "once", "weaker_teacher")
+ELSEWHERE = ("seed", "checkpoint", "once")
 REMEDY = (
     "pass the setting on to where it acts, or add it to a table of tests/other_values.py: BESIDE, "
     "VALUES or ELSEWHERE"

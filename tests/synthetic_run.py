@@ -102,6 +102,11 @@ def tables_of(page):
     return found
 
 
+def mean(run, system, target, measure="RR@10"):
+    """The mean of a system of some facts over queries and seeds."""
+    return run.values[system, target, measure].mean(axis=None)
+
+
 def plain(text):
     """The words of some HTML."""
     return " ".join(html.unescape(re.sub("<[^>]+>", "", text)).split())

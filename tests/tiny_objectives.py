@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
 from cdmae.config.encoders import Encoder
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.masking import Corpus
 from cdmae.pretraining.batches import Batch, Masked, Step
 from cdmae.pretraining.objectives import objective
@@ -77,14 +77,13 @@ def whole(step: Step) -> Batch:
     return batch
 
 
-def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:
-    return next(reader(name, lengths=lengths).steps(0, 1))
+def first(name: str, lengths: tuple[int, ...] = LENGTHS, settings: Encoder = SETTINGS) -> Step:
+    return next(reader(name, settings, lengths).steps(0, 1))
 
 
-def network_of(name: str, pooling: str = "cls", **changed: float) -> nn.Module:
-    made = objective(name)(
-        language_model(), as_objective(name, SETTINGS, pooling=pooling, **changed), seed=5
-    ).eval()
+def network_of(name: str, **changed: Any) -> nn.Module:
+    changed = {"pooling": "cls"} | changed
+    made = objective(name)(language_model(), as_objective(name, SETTINGS, **changed), seed=5).eval()
     generator = torch.Generator().manual_seed(9)
     with torch.no_grad():
         for each in made.parameters():  # biases and norms must differ from 0 and 1 to be tested

@@ -15,8 +15,7 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertTokenizer
 
 from cdmae.config.encoders import Encoder
-from cdmae.config.objectives.mae import Mae
-from cdmae.config.objectives.none import NotPretrained
+from cdmae.config.objectives import Mae, NotPretrained
 from cdmae.config.starts import Start
 from cdmae.errors import Interrupted
 from cdmae.pretraining import trainer

@@ -54,6 +54,7 @@ class Source:
     """Hold a source's settings, and define the methods that the workflow calls, with defaults.
 
     queries_are_cut: whether each query is a sentence that was cut from its relevant passages.
+    shared: the entry of `collections` whose passages are this collection's; empty for own ones.
     writer, keywords_of: how another job writes the texts that `load` reads from the file `texts`:
     a sequence-to-sequence model, or an estimate of importance, which chooses keywords (entries of
     `importance`, `starts` and `collections`); empty without such a job. of_a_writer: the settings
@@ -61,6 +62,7 @@ class Source:
     """
 
     queries_are_cut = False
+    shared = ""
     writer = ""
     keywords_of = ()
     of_a_writer = frozenset[str]()
@@ -97,13 +99,6 @@ class Source:
         Nothing is read for the estimate. Returns None if the numbers are not known.
         """
         return None
-
-    def check(self) -> Counts:
-        """Read the whole source and count what it holds.
-
-        Raises `InputError` with file and line for the first error.
-        """
-        return counts(self.load())
 
     def load(self, threads: int = 1) -> Collection:
         """Read or make the collection; ``about`` counts the rows that were read and dropped.
@@ -195,6 +190,7 @@ def source(name: str) -> ModuleType:
 def settings_of(values: Mapping[str, Any], key: str) -> Source:
     """Make the source that the settings `values` at `key` of the config name."""
     own = dict(values)
+    own.pop("language", "")  # which no source reads
     module = source(str(own.pop("source", "")))
     return parse(module.Settings, own, key)
 
@@ -217,22 +213,18 @@ def nested(values: Mapping[str, Any], key: str) -> Source:
 def typed(values: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Return nested settings with the types of their source, without the source's defaults."""
     known = asdict(nested(values, key)) | {"source": str(values["source"])}
-    return {name: known[name] for name in values}
+    return {name: known[name] for name in values if name != "language"}
 
 
 def counts(collection: Collection) -> Counts:
-    """Count what a collection holds, without reading its passages.
-
-    A passage is relevant if its grade is 1 or more. Only sources that have counted the passages
-    before they are written have their number in `about`.
-    """
+    """Count what a collection holds. A passage is relevant if its grade is 1 or more."""
     splits = {}
     for split, rows in collection.qrels.items():
         is_relevant = rows["passage_id"].notna() & (rows["grade"] > 0)
         queries = int(rows.loc[is_relevant, "query_id"].nunique())
         # a published split may lose all of its judgments, since some are dropped
         splits[split] = Judgments(queries, int(rows["grade"].max()) if len(rows) else None)
-    return Counts(collection.about.get("passages"), splits)
+    return Counts(len(collection.passages), splits)
 
 
 def check_needed(needed: Mapping[str, Any], collection: str, counts: Counts) -> None:

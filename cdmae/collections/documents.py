@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cdmae.scripts import unwrapped
+
 if TYPE_CHECKING:
     from docutils import nodes
     from lxml.html import HtmlElement
@@ -43,7 +45,7 @@ def blocks(text: str, suffix: str) -> Iterator[Block]:
 
 def _joined(text: str) -> str:
     """Replace every sequence of white space by one space, or none before the end of a sentence."""
-    return re.sub(r" (?=[.,](?: |$))", "", " ".join(text.split()))
+    return re.sub(r" (?=[.,](?: |$))", "", " ".join(unwrapped(text).split()))
 
 
 def _code(text: str) -> Block:

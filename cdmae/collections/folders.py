@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.collections import Source, judged
 from cdmae.collections.leakage import check_shares, expected_after, hold_out, judged_after
-from cdmae.collections.tables import PACKED
+from cdmae.collections.tables import PACKED, SUFFIXES, suffix_of
 from cdmae.errors import InputError
 from cdmae.fields import show
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
+_SHARD = re.compile(r"-\d+-of-\d+$")  # of the name of one of several tables of a split
+
 
 class Folder(Source):
     """Hold the settings of a source of files; all methods use the files of `parts`."""
 
     def __post_init__(self) -> None:
-        """Raise an error if `holdout` leaves no training queries, or if its seed has no effect."""
+        """Raise an error if `holdout` leaves no training queries."""
         check_shares(self.holdout)
 
     def parts(self) -> judged.Parts:
@@ -40,16 +44,11 @@ class Folder(Source):
         return list(dict.fromkeys(file for rows in every for file in rows.files))
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate the passages, the words per passage, and the queries by split.
-
-        The estimate uses the files' sizes and their first lines.
-        """
+        """Estimate the passages and the words per passage; count the queries of each split."""
         parts = self.parts()
-        passages, words, _ = parts.passages.size()
-        queries = {
-            split: parts.qrels.get(split, rows).size()[2] for split, rows in parts.queries.items()
-        }
-        return passages, words, expected_after(queries, self.holdout)
+        asked = {split: parts.qrels.get(split, rows) for split, rows in parts.queries.items()}
+        queries = {split: len({row[0] for _, row in rows.rows()}) for split, rows in asked.items()}
+        return *parts.passages.size(), expected_after(queries, self.holdout)
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
@@ -59,30 +58,41 @@ class Folder(Source):
         return hold_out(collection, self.holdout, self.holdout_seed)
 
 
-def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
-    """Return the file `stem` + `suffix` in a folder, plain or compressed, or None.
+def tables_at(folder: Path, name: str, suffixes: tuple[str, ...]) -> list[Path]:
+    """Return the table `name` of a folder, or all tables in its folder `name`, as at the hub."""
+    inside = (folder / name).glob("[!.]*")
+    found = sorted(path for path in inside if suffix_of(path) in suffixes)
+    alone = by_split(path for path in folder.glob(f"{name}.*") if suffix_of(path) in suffixes)
+    return alone.get(name, found)
 
-    Raises `InputError` if there are several, or if there is none and a `layout` requires one.
+
+def by_split(paths: Iterable[Path]) -> dict[str, list[Path]]:
+    """Group tables by the split in their names: test.tsv.gz, train-00000-of-00002.parquet.
+
+    Raises `InputError` for two tables of a split that are not numbered.
     """
-    paths = [folder / f"{stem}{suffix}{packed}" for packed in ("", *PACKED)]
-    paths = [path for path in paths if path.exists()]
-    if len(paths) > 1:
-        names = " and ".join(path.name for path in paths)
-        raise InputError(f"{folder} holds both {names}; keep one of them")
-    if layout and not paths:
-        raise InputError(
-            f"path is {folder}, and {folder.absolute()} holds no {stem}{suffix}, also compressed; "
-            f"expected a folder in {layout} layout"
-        )
-    return paths[0] if paths else None
+    found: dict[str, list[Path]] = {}
+    for path in sorted(paths):
+        if path.name.startswith(".") or not suffix_of(path):
+            continue
+        name = path.stem if path.suffix in PACKED else path.name
+        name = name.removesuffix(suffix_of(path))
+        split = _SHARD.sub("", name)
+        if split in found and split == name:
+            names = f"{found[split][0].name} and {path.name}"
+            raise InputError(f"{path.parent} holds both {names}; keep one of them")
+        found.setdefault(split, []).append(path)
+    return found
 
 
-def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
-    """Return the files ``{prefix}{split}.tsv`` of a folder, by split, plain or compressed."""
-    names = {path.name.partition(".tsv")[0] for path in folder.glob(f"{prefix or '[!.]'}*.tsv*")}
-    splits = sorted(name.removeprefix(prefix) for name in names)
-    paths = {split: find(folder, f"{prefix}{split}", ".tsv") for split in splits}
-    return {split: path for split, path in paths.items() if path}
+def table_at(path: str, key: str) -> Path:
+    """Return the path of a table; raises `InputError`, beginning with `key`, for other files."""
+    table = Path(os.path.expanduser(path))
+    if not table.is_file():
+        raise InputError(f"{key} is {show(path)}, and {table.absolute()} is not a file")
+    if not suffix_of(table):
+        raise InputError(f"{key} is {show(path)}; expected a table ({', '.join(SUFFIXES)})")
+    return table
 
 
 def check_folder(path: str) -> Path:
@@ -90,17 +100,12 @@ def check_folder(path: str) -> Path:
 
     Without this check, an unreadable folder would look empty.
     """
-    if not path.strip():
-        raise InputError("path is empty; expected a folder")
     folder = Path(os.path.expanduser(path))
-    name = f"path is {show(path)}, and {show(str(folder.absolute()))}"
     try:
-        next(os.scandir(folder), None)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        state = "a file" if isinstance(error, NotADirectoryError) else "not there"
-        raise InputError(
-            f"{name} is {state}; expected a folder with the collection's files"
-        ) from None
+        next(os.scandir(folder if path.strip() else path), None)
     except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror}") from None
+        raise InputError(
+            f"path is {show(path)}, and {show(str(folder.absolute()))} cannot be read "
+            f"({error.strerror}); expected a folder with the collection's files"
+        ) from None
     return folder

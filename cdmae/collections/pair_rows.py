@@ -1,4 +1,4 @@
-"""Pairs of a query and its passages, in the columns of three libraries.
+"""Pairs of a query and its passages, in the columns of four libraries.
 
 sentence-transformers
     ``anchor`` or ``query``, ``positive``, ``negative``, ``negative_1``, ``negative_2``, ..., and
@@ -9,6 +9,9 @@ Tevatron
     ``title`` and ``text``, and here perhaps ``score``
 FlagEmbedding
     ``query``, ``pos``, ``neg``, ``pos_scores``, ``neg_scores``
+DPR
+    ``question``, ``positive_ctxs``, ``negative_ctxs``, ``hard_negative_ctxs``; a passage has
+    ``passage_id``, ``title``, ``text``, and perhaps ``score``
 
 A value may be a list, or in CSV and TSV a list in JSON. A row may have several positives. A column
 ``id`` or ``url`` names the only positive of its row.
@@ -27,8 +30,8 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 
 QUERY = ("anchor", "query", "question")
-POSITIVE = ("positive", "pos", "positive_passages", "answer", "passage")
-NEGATIVES = re.compile(r"negative(_\d+)?|neg|negative_passages")
+POSITIVE = ("positive", "pos", "positive_passages", "positive_ctxs", "answer", "passage")
+NEGATIVES = re.compile(r"negative(_\d+)?|neg|negative_passages|(hard_)?negative_ctxs")
 LABEL = ("label", "score")
 
 
@@ -120,8 +123,7 @@ def _pair(row: Row, query: str, positive: str) -> Pair:
     relevant = True
     margins = False
     own = [passage.score for passage in (*positives, *negatives)]
-    scores = [score for score in own if score is not None]
-    scores = scores or row.numbers("pos_scores") + row.numbers("neg_scores")
+    scores = row.numbers("pos_scores") + row.numbers("neg_scores") if None in own else own
     labelled = next((name for name in LABEL if name in row.values), "")
     label = row.numbers(labelled) if labelled else []
     if label and not negatives:
@@ -148,7 +150,7 @@ def _passages(row: Row, key: str) -> list[Passage]:
             found.append(Passage(Row(row.path, row.number, {key: value}).text(key)))
             continue
         inner = Row(row.path, row.number, {**value, key: value.get("text")})
-        name = inner.text("docid", required=False)
+        name = inner.text(*IDS, required=False)
         title = inner.text("title", required=False)
         score = next(iter(inner.numbers("score")), None)
         found.append(Passage(inner.text(key), title, name, score))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,23 +37,36 @@ ROW_GROUP = 1 << 17  # the most passages that are written or read together
 class Collection:
     """Hold passages, and the queries and judgments of each split, with the source's own ids.
 
-    passages: P rows (passage_id, title, text), as a table, or as a stream that can be read once.
-    queries: for each split, a frame (query_id, text). qrels: for each split with judgments, a frame
-    (query_id, passage_id, grade); passage_id is missing if the passage is not in the collection.
-    about: facts to record as JSON values, such as versions, counts, and reasons for dropped rows.
+    passages: a table (passage_id, title, text), P rows, of which MS MARCO's take 4 GB. queries: for
+    each split, a frame (query_id, text). qrels: for each split with judgments, a frame (query_id,
+    passage_id, grade); passage_id is missing if the passage is not in the collection. about: facts
+    to record as JSON values, such as versions, counts, and reasons for dropped rows. shared: the
+    folder of another collection that has the same passages, which are linked instead of written.
     """
 
-    passages: pa.Table | pa.RecordBatchReader
+    passages: pa.Table
     queries: dict[str, pd.DataFrame]
     qrels: dict[str, pd.DataFrame]
     about: dict[str, Any]
+    shared: Path | None = None
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Yield the (id, title, text) of every passage."""
-        stored = self.passages
-        for batch in stored.to_batches() if isinstance(stored, pa.Table) else stored:
+        for batch in self.passages.to_batches(ROW_GROUP):
             columns = (batch[name].to_pylist() for name in PASSAGES.names)
             yield from zip(*columns, strict=True)
+
+
+def table_of(rows: Iterable[tuple[Any, ...]], schema: pa.Schema = PASSAGES) -> pa.Table:
+    """Convert rows, by default passages (id, title, text), to a table."""
+    rows = iter(rows)
+    parts = [schema.empty_table()]
+    while True:
+        part = list(islice(rows, ROW_GROUP))
+        if not part:
+            return pa.concat_tables(parts)
+        columns = [list(column) for column in zip(*part, strict=True)]
+        parts.append(pa.table(columns, schema=schema))
 
 
 def write_collection(folder: Path | str, collection: Collection) -> int:
@@ -63,12 +78,8 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
     import pandas as pd  # imported late, because most jobs do not need it
 
     folder = Path(folder)
-    judged_ids: set[str] = set()
-    for judgments in collection.qrels.values():
-        judged_ids.update(judgments["passage_id"].dropna())
-    count, passage_rows = _write_passages(
-        folder / "passages.parquet", collection.passages, sorted(judged_ids)
-    )
+    passages = collection.passages.cast(PASSAGES)
+    check_rows(len(passages), "passages")
     queries = []
     qrels = []
     for split, frame in collection.queries.items():
@@ -77,34 +88,37 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
         if split in collection.qrels:
             query_rows = pd.Series(np.arange(len(frame), dtype=np.int32), index=frame["query_id"])
             judgments = collection.qrels[split]
-            qrels.append(_numbered(split, judgments, query_rows, passage_rows, count))
+            qrels.append(_numbered(split, judgments, query_rows, passages["passage_id"]))
+    with complete(folder / "passages.parquet") as aside:
+        if collection.shared:
+            aside.symlink_to(Path(os.path.relpath(collection.shared, folder), "passages.parquet"))
+        else:
+            pq.write_table(passages, aside, row_group_size=ROW_GROUP, write_page_checksum=True)
     _write_frames(folder / "queries.parquet", QUERIES, queries)
     _write_frames(folder / "qrels.parquet", QRELS, qrels)
     write_json(folder / "about.json", collection.about)
-    return count
+    return len(passages)
 
 
 def _numbered(
-    split: str,
-    judgments: pd.DataFrame,
-    query_rows: pd.Series,
-    passage_rows: pd.Series,
-    missing: int,
+    split: str, judgments: pd.DataFrame, query_rows: pd.Series, ids: pa.ChunkedArray
 ) -> pd.DataFrame:
     """Replace the ids in a split's judgments with row numbers, and sort the judgments.
 
-    query_rows, passage_rows: the row of each id. missing: the row of judged passages without an id.
+    query_rows: the row of each query. ids: of all passages.
     """
     import pandas as pd
 
     lost = judgments["passage_id"].isna()
     if lost.any():
         say(
-            f"{lost.sum():,} judgments of split {split} are for passages that do not exist: "
-            "every run misses them"
+            f"{lost.sum():,} judgments of split {split} are for passages that do not exist: they "
+            "count as relevant, and every run misses them"
         )
     query = judgments["query_id"].map(query_rows)
-    passage = judgments["passage_id"].map(passage_rows).where(~lost, missing)
+    judged = pa.array(judgments["passage_id"], pa.string())
+    passage = pc.index_in(judged, ids.combine_chunks()).to_pandas().set_axis(judgments.index)
+    passage = passage.where(~lost, len(ids))
     unknown = judgments[query.isna() | passage.isna()]
     if len(unknown):
         raise InputError(
@@ -125,34 +139,6 @@ def _write_frames(path: Path, schema: pa.Schema, frames: list[pd.DataFrame]) -> 
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     with complete(path) as aside:
         pq.write_table(table, aside, write_page_checksum=True)
-
-
-def _write_passages(
-    path: Path, passages: pa.Table | pa.RecordBatchReader, judged: list[str]
-) -> tuple[int, pd.Series]:
-    """Write the passages by row groups; return their number and the rows of judged passages.
-
-    The rows are an int32 series, indexed by id.
-    """
-    import pandas as pd
-
-    if isinstance(passages, pa.Table):
-        passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
-    ids = pa.array(judged, pa.string())
-    rows = np.full(len(judged), -1, dtype=np.int32)
-    done = 0
-    with (
-        complete(path) as aside,
-        pq.ParquetWriter(aside, PASSAGES, write_page_checksum=True) as writer,
-    ):
-        for batch in passages:
-            check_rows(done + len(batch), "passages")
-            indices = pc.index_in(batch["passage_id"], ids)
-            in_batch = np.flatnonzero(indices.is_valid().to_numpy(zero_copy_only=False))
-            rows[indices.drop_null().to_numpy()] = done + in_batch
-            writer.write_batch(batch)
-            done += len(batch)
-    return done, pd.Series(rows, index=judged)[rows >= 0]
 
 
 def count_passages(folder: Path | str) -> int:

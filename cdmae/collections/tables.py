@@ -1,24 +1,21 @@
 """Read the files of collections, and check their values; every source reads by this module.
 
-A file is a table in JSONL, CSV, TSV or Parquet, or has columns without a header, like MS MARCO's
-files. Text may be compressed (``.gz``, ``.bz2``, ``.zst``). Upper and lower case of column names
-are equal. An error names the file and the line, or the row of a Parquet file.
+A file is a table in JSONL, JSON (a list), CSV, TSV or Parquet, or has columns without a header,
+like MS MARCO's files. Text may be compressed (``.gz``, ``.bz2``, ``.zst``). Upper and lower case of
+column names are equal. An error names the file and the line, or the row of a list or Parquet file.
 """
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
+import io
 import json
 import math
 import re
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,17 +23,17 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import check_file
 
-SUFFIXES = (".jsonl", ".csv", ".tsv", ".parquet")
+SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 PACKED = (".gz", ".bz2", ".zst")
-IDS = ("_id", "id", "docid", "doc_id", "passage_id", "url")
+IDS = ("_id", "id", "docid", "doc_id", "passage_id", "psg_id", "pid", "url")
 TITLE = ("title", "heading")
 TEXT = ("text", "contents", "content", "passage", "body")
+QUERY_IDS = ("_id", "query_id", "query-id", "id", "qid")
 GRADE = ("score", "grade", "relevance", "relevancy", "rel", "label")
 # the names of a header that does not belong into a file without a header
-_HEADER = {*IDS, *TITLE, *TEXT, *GRADE, "pid", "qid", "query_id", "query"}
+_HEADER = {*IDS, *QUERY_IDS, *TITLE, *TEXT, *GRADE, "query"}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,9}(\.0*)?")
 _RATIO = 3  # the compression ratio of text, for estimates
-_BATCH = 1024  # rows of a Parquet file that are in memory together
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +54,13 @@ class Row:
         Without a value, the text is empty unless it is required.
         """
         key = next((name for name in names if self.values.get(name) not in (None, "")), "")
-        value = self.values.get(key)
+        value = self.values.get(key, "")
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-        if not key and not required:
-            return ""
-        if not key:
-            words = f"{' or '.join(names)} is missing or empty; it has {_columns(self.values)}"
-            raise self.fault(words)
-        if not isinstance(value, str) or (required and not value.strip()):
+        if required and (not key or not str(value).strip()):
+            columns = ", ".join(map(show, self.values))
+            raise self.fault(f"{' or '.join(names)} is missing or empty; it has {columns}")
+        if not isinstance(value, str):
             raise self.fault(f"{key} is {show(value)}; expected text")
         try:
             value.encode()
@@ -98,9 +93,9 @@ class Row:
             found.append(number)
         return found
 
-    def grade(self, key: str) -> int:
+    def grade(self, *names: str) -> int:
         """Return the grade of a judgment, a whole number that fits into 16 bits."""
-        value = str(self.values[key]).strip()
+        value = next((str(self.values[name]).strip() for name in names if name in self.values), "")
         number = int(float(value)) if _NUMBER.fullmatch(value) else 2**15
         if not -(2**15) <= number < 2**15:
             words = f"the grade is {show(value)}; expected a whole number from -32768 to 32767"
@@ -110,12 +105,8 @@ class Row:
 
 def fault(path: Path, number: int, words: str) -> InputError:
     """Return the error for a row."""
-    unit = "row" if suffix_of(path) == ".parquet" else "line"
+    unit = "row" if suffix_of(path) in (".json", ".parquet") else "line"
     return InputError(f"{path}, {unit} {number}: {words}")
-
-
-def _columns(names: Any) -> str:
-    return ", ".join(map(show, names))
 
 
 # --- passages, queries and judgments --------------------------------------------------------------
@@ -127,7 +118,7 @@ def passages(
     """Yield the line, id, title and text of each passage; title and text may be empty."""
     for row in rows(path, columns):
         if row.values.keys().isdisjoint(TEXT):
-            raise row.fault(f"no column {', '.join(TEXT)}; it has {_columns(row.values)}")
+            raise row.fault(f"no column {', '.join(TEXT)}; it has {', '.join(row.values)}")
         title = row.text(*TITLE, required=False) if titles else ""
         yield row.number, (row.text(*IDS), title, row.text(*TEXT, required=False))
 
@@ -135,15 +126,26 @@ def passages(
 def queries(path: Path, columns: tuple[str, ...] = ()) -> Iterator[tuple[int, tuple[str, str]]]:
     """Yield the line, id and text of each query."""
     for row in rows(path, columns):
-        yield row.number, (row.text("_id", "query_id", "id", "qid"), row.text("text", "query"))
+        yield row.number, (row.text(*QUERY_IDS), row.text("text", "query"))
 
 
 def judgments(path: Path) -> Iterator[tuple[int, tuple[str, str, int]]]:
     """Yield the line, query id, passage id and grade of each judgment.
 
     A line has three columns, or TREC's four; columns are separated by tabs, or else by spaces. The
-    first line may be a header.
+    first line may be a header. A row of another table has the columns of the Hugging Face hub, or
+    LoTTE's list of all relevant passages.
     """
+    if suffix_of(path) not in ("", ".tsv"):
+        for row in rows(path):
+            query = row.text(*QUERY_IDS)
+            if "answer_pids" in row.values:
+                for passage in row.values_of("answer_pids"):
+                    yield row.number, (query, str(passage), 1)
+                continue
+            passage = row.text("corpus-id", "corpus_id", *IDS[2:])
+            yield row.number, (query, passage, row.grade(*GRADE))
+        return
     for number, line in lines(path):
         cells = line.split("\t") if "\t" in line else line.split()
         if len(cells) == 4:
@@ -177,25 +179,21 @@ def rows(path: Path, columns: tuple[str, ...] = ()) -> Iterator[Row]:
     """Yield the rows of a table; columns: the columns of a file without header and quotation."""
     suffix = suffix_of(path)
     if columns:
-        yield from _plain(path, columns)
+        found = _plain(path, columns)
     elif suffix == ".parquet":
-        yield from _parquet(path)
-    elif suffix == ".jsonl":
-        for number, line in lines(path):
-            yield _object(path, number, line)
+        found = _parquet(path)
+    elif suffix in (".json", ".jsonl"):
+        found = _objects(path)
     else:
-        yield from _delimited(path, "\t" if suffix == ".tsv" else ",")
+        found = _delimited(path, "\t" if suffix == ".tsv" else ",")
+    for number, values in found:
+        yield Row(path, number, {key.strip().casefold(): value for key, value in values.items()})
 
 
-def estimated_lines(path: Path, number: int) -> float:
-    """Estimate the lines of a file from its size and the size of its first `number` lines."""
-    if suffix_of(path) == ".parquet":
-        import pyarrow.parquet as pq
-
-        return pq.read_metadata(path).num_rows
-    size = path.stat().st_size * (_RATIO if path.suffix in PACKED else 1)
-    with opened(path) as file:
-        return number * size / max(1, sum(map(len, islice(file, number))))
+def size(paths: list[Path]) -> int:
+    """Estimate the bytes of files without their compression."""
+    packed = (*PACKED, ".parquet")
+    return sum(path.stat().st_size * (_RATIO if path.suffix in packed else 1) for path in paths)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -222,28 +220,20 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file, plain or compressed; raise `InputError` if it cannot be read."""
     check_file(path)
     try:
-        with _unpacked(path) as file:
-            yield file
-    except (OSError, EOFError, zlib.error) as error:
+        if path.suffix in PACKED:
+            import pyarrow as pa
+
+            with pa.input_stream(str(path)) as stream:
+                yield io.BufferedReader(stream)
+        else:
+            with open(path, "rb") as file:
+                yield file
+    except OSError as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path} cannot be read ({reason}); expected a complete file") from None
 
 
-def _unpacked(path: Path) -> Any:
-    if path.suffix == ".gz":
-        return gzip.open(path)
-    if path.suffix == ".bz2":
-        return bz2.open(path)
-    if path.suffix == ".zst":
-        import io
-
-        import pyarrow as pa
-
-        return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
-    return open(path, "rb")
-
-
-def _plain(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
+def _plain(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in lines(path):
         cells = line.split("\t")
         if len(cells) != len(columns):
@@ -251,51 +241,46 @@ def _plain(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
             raise fault(path, number, words)
         if number == 1 and _HEADER.issuperset(cell.strip().lower() for cell in cells):
             raise fault(path, number, f"a header ({', '.join(cells)}); delete the line")
-        yield Row(path, number, dict(zip(columns, cells, strict=True)))
+        yield number, dict(zip(columns, cells, strict=True))
 
 
-def _object(path: Path, number: int, line: str) -> Row:
+def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a list, or of a file with one object per line."""
+    found: Iterator[tuple[int, Any]] = lines(path)
+    _, first = next(lines(path), (0, ""))
     try:
-        entry = json.loads(line)
+        if suffix_of(path) == ".json" and first.lstrip().startswith("["):
+            found = enumerate(json.loads("".join(line for _, line in _decoded(path))), start=1)
     except (ValueError, RecursionError) as error:
-        words = f"not JSON that can be read ({error}); expected one object per line"
-        raise fault(path, number, words) from None
-    if not isinstance(entry, dict):
-        words = f"not a JSON object but {type(entry).__name__}; expected an object with columns"
-        raise fault(path, number, words)
-    return Row(path, number, {key.casefold(): value for key, value in entry.items()})
+        raise InputError(f"{path} is not JSON that can be read ({error})") from None
+    for number, entry in found:
+        try:
+            value = json.loads(entry) if isinstance(entry, str) else entry
+        except (ValueError, RecursionError) as error:
+            words = f"not JSON that can be read ({error}); expected one object per line"
+            raise fault(path, number, words) from None
+        if not isinstance(value, dict):
+            words = f"not a JSON object but {type(value).__name__}; expected one with columns"
+            raise fault(path, number, words)
+        yield number, value
 
 
-def _delimited(path: Path, delimiter: str) -> Iterator[Row]:
+def _delimited(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the rows below a header; a cell in quotation marks may contain line breaks."""
     csv.field_size_limit(sys.maxsize)
-    reader = csv.reader((line for _, line in _decoded(path)), delimiter=delimiter, strict=True)
-    header: list[str] = []
-    first = 1  # the first line of a row
+    decoded = (line for _, line in _decoded(path))
+    reader = csv.DictReader(decoded, delimiter=delimiter, strict=True)
     try:
-        for cells in reader:
-            if not header:
-                header = _header(path, cells)
-            elif len(cells) not in (0, len(header)):  # 0: an empty line
-                words = f"{len(cells)} columns, but the header has {len(header)}"
-                raise fault(path, first, words)
-            elif cells:
-                yield Row(path, first, dict(zip(header, cells, strict=True)))
-            first = reader.line_num + 1
+        for values in reader:
+            if None in values or None in values.values():
+                words = f"the header has {len(reader.fieldnames)} columns, and this row has not"
+                raise fault(path, reader.line_num, words)
+            yield reader.line_num, values
     except csv.Error as error:
-        raise fault(path, first, f"not a row of the table ({error})") from None
+        raise fault(path, reader.line_num + 1, f"not a row of the table ({error})") from None
 
 
-def _header(path: Path, names: list[str]) -> list[str]:
-    """Return the names of columns in lower case; refuse a name that is listed twice."""
-    lower = [name.strip().casefold() for name in names]
-    repeated = [name for name in lower if lower.count(name) > 1]
-    if repeated:
-        raise fault(path, 1, f"the column {show(repeated[0])} is listed twice")
-    return lower
-
-
-def _parquet(path: Path) -> Iterator[Row]:
+def _parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -303,13 +288,9 @@ def _parquet(path: Path) -> Iterator[Row]:
     number = 0
     try:
         with pq.ParquetFile(path) as file:
-            header = _header(path, file.schema_arrow.names)
-            for batch in file.iter_batches(_BATCH):
-                columns = [column.to_pylist() for column in batch.columns]
-                for cells in zip(*columns, strict=True):
+            for batch in file.iter_batches(1024):
+                for values in batch.to_pylist():
                     number += 1
-                    yield Row(path, number, dict(zip(header, cells, strict=True)))
-    except UnicodeDecodeError:
-        raise fault(path, number + 1, "a text is not UTF-8; convert the file to UTF-8") from None
-    except (pa.ArrowInvalid, OSError) as error:
+                    yield number, values
+    except (UnicodeDecodeError, pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{path} is not a Parquet file that can be read ({error})") from None

@@ -24,35 +24,14 @@ COMMANDS = {
     function.__name__: function
     for function in (new, plan, search, serve, importance, export, check)
 }
-EXAMPLES = {
-    "new": [
-        "data/mine",
-        "questions.csv --query question --positive answer --encoder ~/models/minilm",
-        "data/mine --encoder naver/splade-v3-distilbert --head sparse",
-    ],
-    "plan": ["", "--configfile config/paper.yaml --gpus 8 --gpu h200"],
-    "search": [
-        '"fit a polynomial to data points"',
-        "--system mae-stage1 --collection networkx --depth 3 shortest path",
-    ],
-    "serve": ["", "--system bm25,fused --port 8080", "--judge judged --queries questions.txt"],
-    "importance": ['"return the number of dimensions of the input array"'],
-    "export": [
-        "cdmae-stage3 --to retriever",
-        "mae --to encoder --no-onnx",
-        "cdmae-stage3 --triples --to triples.jsonl",
-    ],
-    "check": ["", "--configfile config/objectives.yaml"],
-}
 
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for name, function in COMMANDS.items():
-    lines = [f"  ./run {name} {words}".rstrip() for words in EXAMPLES[name]]
-    app.command(epilog="\b\nExamples:\n" + "\n".join(lines))(function)
+for function in COMMANDS.values():
+    app.command()(function)
 
 
 def command(arguments: list[str]) -> None:
@@ -67,7 +46,13 @@ def each_file(arguments: list[str]) -> list[str]:
     The first word after the option is a file, and so is every further one that ends in .yaml or
     .yml.
     """
-    words = [CONFIGFILE if word == f"{CONFIGFILE}s" else word for word in arguments]
+    words = []
+    for word in arguments:
+        option, _, file = word.partition("=")
+        if option in (CONFIGFILE, f"{CONFIGFILE}s"):
+            words += [CONFIGFILE, file] if file else [CONFIGFILE]
+        else:
+            words.append(word)
     return repeated(CONFIGFILE, words, lambda word: Path(word).suffix in YAML)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.commands.configs import existing
-from cdmae.config import seeds, splits
+from cdmae.config import seeds, splits, systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.files import read_json
@@ -71,23 +71,41 @@ def best_system(config: Config, names: list[str]) -> str:
 
 def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     """Describe a system for `cdmae.retrieval.asking`: its settings, and the folders it reads."""
-
-    def made(what: str, *, asked: bool = False, **names: str) -> str:
-        own = config.systems[name].indexed(collection) if what == "bm25" else collection
-        return existing(
-            place(config.results, what, **{"collection": own, "system": name, **names}),
-            asked=asked,
-        )
-
     system = config.systems[name]
+    reads = {}
+
+    def read(key: str, what: str, **names: str) -> None:
+        names = {"collection": collection, "system": name, **names}
+        reads[key] = existing(place(config.results, what, **names), kept=what == "vectors")
+
+    if system.kind == "bm25":
+        read("index", "bm25")
+    if system.kind in ("retriever", "head", "reranker"):
+        read("model", "trained", system=systems.model_of(config, name))
+    if system.kind == "reranker":
+        owner = config.collections[collection].settings.shared or collection
+        start = config.encoders[system.encoder].start
+        read("tokens", "tokens", start=start, collection=owner)
+    if system.encoded_by:
+        read("vectors", "vectors")
+    if system.kind == "fusion":
+        reads["weights"] = _weights(config, name)
     return {
         **system.values(),
         "name": name,
         "answered_by": system.answered_by,
         "encoded_by": system.encoded_by,
         "parts": [described(config, part, collection) for part in system.parts()],
-        **system.files(config, name, made),
+        **reads,
     }
+
+
+def _weights(config: Config, name: str) -> list[float]:
+    """Return the weights that the job of a fusion chose."""
+    about = read_json(existing(place(config.results, "fusion", system=name)))
+    if about["systems"] != list(config.systems[name].of):
+        raise InputError(f"{name} was fused from other systems; use ./run to update it")
+    return about["weights"]
 
 
 def engine_of(

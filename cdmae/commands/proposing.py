@@ -5,19 +5,24 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tempfile
+from contextlib import chdir
 from dataclasses import replace
-from itertools import chain, count
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import yaml
 from typer import Argument, Option
 
 from cdmae.commands.configs import ROOT
-from cdmae.commands.planning import plan
+from cdmae.config import pretrained
+from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.files import write_text
 from cdmae.formats import memory, plural
+
+if TYPE_CHECKING:
+    from cdmae.proposal.encoders import Encoder
+    from cdmae.proposal.survey import Survey
 
 CONFIG = "my.yaml"  # the default name of a new config
 MOST_LETTERS = 60  # of a file's name in the results folder's: letters of up to 4 bytes, 255 in all
@@ -42,31 +47,33 @@ def new(
         ),
     ] = "",
     head: Annotated[
-        str,
-        Option(help="dense or sparse, if an encoder's files do not say that it is a SPLADE"),
-    ] = "",
+        Literal["dense", "sparse"] | None,
+        Option(help="for an encoder whose files do not say that it is a SPLADE"),
+    ] = None,
     source: Annotated[
-        str, Option(help="beir, msmarco, pairs or text, for a folder that could be several")
-    ] = "",
+        Literal["beir", "msmarco", "pairs", "text"] | None,
+        Option(help="for a folder that could be several"),
+    ] = None,
     query: Annotated[
         str, Option(help="the column of the queries of pairs, if its name is not a usual one")
     ] = "",
     positive: Annotated[
         str, Option(help="the column of the relevant passages of pairs, likewise")
     ] = "",
+    train: Annotated[
+        bool, Option(help="train the encoder; --no-train: only measure it, on judged queries")
+    ] = True,
     force: Annotated[bool, Option("--force", help="overwrite the config")] = False,
 ) -> None:
     """Write a config for your own data, and print its plan and the next command.
 
     FOLDER is in BEIR's layout or MS MARCO's, holds tables of pairs (JSONL, CSV, TSV, Parquet), or
     holds documents (.txt, .md, .rst, .html). It may also be a single table. If the plan fails, no
-    config is written. Its results folder is named after FOLDER and --to, and does not exist yet.
+    config is written. Its results folder is named after FOLDER and --to.
     """
-    from cdmae.plan import machine
+    from cdmae.plan import machine, plan
     from cdmae.proposal import encoders, recipe, survey
 
-    if head not in ("", "dense", "sparse"):
-        raise InputError(f"--head is {head}; expected dense, sparse")
     if head and encoder in ("", "none"):
         raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
     given = Path(os.path.expanduser(folder))
@@ -85,46 +92,50 @@ def new(
     if questions and found.judged["test"] >= ENOUGH:
         settings["questions"] = {"train": asked}
         found = replace(found, settings=settings, judged={"train": found.judged["test"]})
-    published = encoders.published(encoder, head, found.latin)
+    published = encoders.published(encoder, head, found.language)
+    check_training(train, found, published)
     here = machine.here()
     print("\n".join(recipe.description(found)))
     gpus = f", {plural(here.gpus, 'GPU')} ({here.gpu})" if here.gpus else ", no GPU"
     print(f"machine  {plural(here.cores, 'core')}{gpus}, {memory((here.memory or 0) / 1e6)}")
     name = results_name(path, target)
-    chosen = recipe.choose(found, here, published, name)
+    pieces: tuple[int, ...] = ()
+    if train:
+        folder = published.folder if published else None
+        pieces = survey.pieces(found, folder, recipe.VOCABULARY)
+    chosen = recipe.choose(found, here, published, name, pieces)
     for reason in chosen.reasons:
         print(f"recipe   {reason}")
     print(f"results  results/{name}\n")
     text = recipe.text(chosen, ROOT)
-    with tempfile.TemporaryDirectory() as aside:
-        trial = Path(aside, target.name)
-        write_text(trial, text)
-        try:
-            plan(configfile=[str(trial)])
-        except InputError as error:
-            # the user has no file in which to look up the line
-            place = rf"{re.escape(str(trial))}(, line \d+)?: "
-            raise InputError(re.sub(place, "", str(error))) from None
+    with chdir(ROOT):  # where the paths of the config begin
+        print(plan.text(plan.Plan(load(yaml.safe_load(text))), here))
     write_text(target, text)
     print(f"\nwrote    {to}")
     print(f"next: ./run --configfile {shlex.quote(to)}")
 
 
+def check_training(train: bool, found: Survey, encoder: Encoder | None) -> None:
+    """Refuse a training that loses a part of the encoder, and a measurement without queries."""
+    if train and encoder and encoder.lost:
+        raise InputError(
+            f"--encoder: training does not keep a part of {encoder.model}: {encoder.lost}; "
+            f"expected pooling cls or mean, and one of {', '.join(pretrained.FAMILIES)}; "
+            "--no-train measures the model as it is"
+        )
+    if not train and not (encoder and encoder.retriever):
+        raise InputError("--no-train measures a published retriever: name it with --encoder")
+    if not train and not any(found.judged.values()):
+        raise InputError("--no-train needs judged queries, but the data have none")
+
+
 def results_name(path: Path, target: Path) -> str:
-    """Name the results after the data and the config; a number keeps other results apart."""
-    data = Path(path.name.partition(".")[0]) if path.is_file() else Path(path.name)
-    parts = [data.name[:MOST_LETTERS]]
+    """Name the results after the data, and after a config without the default name."""
+    names = [path.name.partition(".")[0] if path.is_file() else path.name]
     if target.name != CONFIG:
-        own = target.stem[:MOST_LETTERS]
-        parts = [own] if own.startswith(parts[0]) else [*parts, own]
-    base = re.sub(r"[^\w-]+", "-", "-".join(parts)).strip("-") or "mine"
-    # a config that is overwritten keeps its folder
-    previous = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
-    return next(
-        each
-        for each in chain([base], (f"{base}-{number}" for number in count(2)))
-        if f"results: results/{each}\n" in previous or not (ROOT / "results" / each).exists()
-    )
+        names.append(target.stem)
+    name = "-".join(each[:MOST_LETTERS] for each in dict.fromkeys(names))
+    return re.sub(r"[^\w-]+", "-", name).strip("-") or "mine"
 
 
 def new_file(to: str, force: bool) -> Path:

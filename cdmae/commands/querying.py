@@ -93,9 +93,9 @@ def importance(
 
     from cdmae.importance import shading
 
-    scored = shading.score(whole, table, tokenizer)
-    print(shading.for_terminal(scored) if coloured() else shading.as_numbers(scored))
-    if any(word.mark for word in scored):
+    (words,) = shading.Shades(table, tokenizer).words([whole])
+    print(shading.for_terminal(words) if coloured() else shading.as_numbers(words))
+    if any(word.mark for word in words):
         say(shading.NOTE)
 
 

@@ -1,6 +1,7 @@
 """Check entries of a config against each other: their names, kinds and cycles.
 
-Checks that concern only one kind of entry are in its class.
+Checks that concern only one kind of entry are in its class. The job that makes a collection checks
+its content, and the numbers of queries and passages that the stages need.
 """
 
 from __future__ import annotations
@@ -11,47 +12,36 @@ from typing import Any
 
 from cdmae import collections
 from cdmae.config import pretrained, systems
-from cdmae.config.checks import check_cycles, check_lengths, check_results, read_measure
+from cdmae.config.checks import check_cycles, check_results, read_measure
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
 from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
-
-# Collections of up to so many bytes are read whenever the config is checked, which takes less than
-# a second.
-SMALL = 2**24
 
 
 def check(config: Config) -> None:
     """Check a config's entries against each other; each entry is valid by itself."""
     check_results(config.results)
-    counts = {name: check_collection(config, name) for name in config.collections}
+    for name in config.collections:
+        _check_collection(config, name)
     _check_names(config)
     config.report.check(config.systems, config.stages)
     for name, start in config.starts.items():
         if start.checkpoint:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
-        elif not start.collection:
-            words = " has neither checkpoint nor collection; expected one of them"
-            raise refusal(("starts", name), words)
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
     for name in config.collections:
-        _within(("collections", name), _check_keywords, config, name)
+        _within(("collections", name), _check_source, config, name)
     for name in config.stages:
         _within(("stages", name), _check_stage, config, name)
-    for name, system in config.systems.items():
-        _within(("systems", name), system.check, config, name)
     edges = {}
     for name, system in config.systems.items():
         edges[name] = [other for _, other, part in named(system) if part == "systems"]
     check_cycles("systems", edges)
-    for name, collection, split in systems.mined(config):
-        _within(("systems", name), config.systems[name].check_mined, config, collection, split)
+    for name, system in config.systems.items():
+        _within(("systems", name), system.check, config, name)
     _check_targets(config)
-    for name, known in counts.items():
-        collections.check_needed(systems.needed(config, name), name, known)
     _check_measures(config)
-    _check_lengths(config)
 
 
 def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
@@ -81,11 +71,8 @@ def _check_names(config: Config) -> None:
         raise InputError(*mistakes)
 
 
-def check_collection(config: Config, name: str) -> collections.Counts:
-    """Check a collection's files: read small files whole; a job reads large files later.
-
-    Returns the counts that are known in advance.
-    """
+def _check_collection(config: Config, name: str) -> None:
+    """Refuse missing files, and results in a folder that is read whole: they would be passages."""
     collection = config.collections[name]
     collection.ask(name, "judged")
     results = Path(config.results).resolve()
@@ -93,31 +80,22 @@ def check_collection(config: Config, name: str) -> collections.Counts:
         if results.is_relative_to(folder) or folder.is_relative_to(results):
             words = f" reads all of {folder}, and results is {config.results}"
             raise refusal(("collections", name), f"{words}; expected neither inside the other")
-    files = collection.ask(name, "depends")
-    small = sum(Path(file).stat().st_size for file in files) < SMALL
-    if small and collections.readable():
-        return collection.ask(name, "check")
-    return collections.Counts()
 
 
-def _check_keywords(config: Config, name: str) -> None:
-    """Refuse keywords by an estimate of importance that does not exist or cannot be made."""
+def _check_source(config: Config, name: str) -> None:
+    """Refuse names, in the settings of a source, of entries that do not exist."""
     settings = config.collections[name].settings
-    chosen = settings.keywords_of
     sections = ("importance", "starts", "collections")
-    if not chosen:
-        return
-    if len(chosen) != len(sections):
-        words = "; expected an entry each of importance, starts and collections"
+    known = [getattr(config, section) for section in sections]
+    chosen = settings.keywords_of
+    is_known = [entry in entries for entry, entries in zip(chosen, known, strict=False)]
+    if chosen and is_known != [True] * len(sections):
+        words = "; expected names of entries of importance, of starts and of collections"
         raise unfit(settings, "keywords_of", words)
-    for entry, section in zip(chosen, sections, strict=True):
-        known = getattr(config, section)
-        if entry not in known:
-            words = f", and {entry} is not in {section}; {suggestion(entry, known)}"
-            raise unfit(settings, "keywords_of", words)
-    if config.collections[chosen[-1]].settings.keywords_of:
-        words = f", and {chosen[-1]} is made by keywords itself; expected a collection without them"
-        raise unfit(settings, "keywords_of", words)
+    shared = settings.shared
+    owners = [each for each, own in config.collections.items() if not own.settings.shared]
+    if shared and shared not in owners:
+        raise refusal(("of",), f" is {show(shared)}; {suggestion(shared, owners)}")
 
 
 def _check_stage(config: Config, name: str) -> None:
@@ -143,30 +121,31 @@ def _check_stage(config: Config, name: str) -> None:
             raise unfit(stage, "random_negatives", f"{words}passages that it ranks; expected 0")
 
 
-# --- evaluation -----------------------------------------------------------------------------------
-
-
 def _check_targets(config: Config) -> None:
     """Refuse to measure unjudged splits and training splits; refuse systems without a measure."""
-    evaluated = config.evaluation.collections
-    if config.systems and not any(evaluated.values()):
+    evaluation = config.evaluation
+    if config.systems and not any(evaluation.collections.values()):
         words = " names no split, but there are systems; expected at least one split"
         raise refusal(("evaluation", "collections"), words)
     learnt = {systems.trains_on(config, name): name for name in systems.trained(config)}
-    for collection, splits in evaluated.items():
+    for collection, split in systems.targets(config):
         keys = ("evaluation", "collections", collection)
-        for split in splits:
-            words = config.collections[collection].unfit(collection, split)
-            if words:
-                raise refusal(keys, f" is {show(split)}{words}")
-            if (collection, split) in learnt:
-                words = f" names {split}, on which systems.{learnt[collection, split]} is trained"
-                raise refusal(keys, f"{words}; expected other splits")
-    for collection, grades in config.evaluation.relevant.items():
+        words = config.collections[collection].unfit(collection, split)
+        if words:
+            raise refusal(keys, f" is {show(split)}{words}")
+        if (collection, split) in learnt:
+            words = f" names {split}, on which systems.{learnt[collection, split]} is trained"
+            raise refusal(keys, f"{words}; expected other splits")
+    for collection, grades in evaluation.relevant.items():
         for split in grades:
-            if split not in evaluated.get(collection, ()):
+            if split not in evaluation.collections.get(collection, ()):
                 words = "which is not evaluated; expected splits of evaluation.collections"
                 raise refusal(("evaluation", "relevant"), f" names {collection} {split}, {words}")
+    for collection in evaluation.lengths:
+        if collection not in evaluation.collections:
+            words = suggestion(collection, evaluation.collections)
+            words = f" is of a collection that is not evaluated; {words}"
+            raise refusal(("evaluation", "lengths", collection), words)
 
 
 def _check_measures(config: Config) -> None:
@@ -181,19 +160,3 @@ def _check_measures(config: Config) -> None:
         if cutoff > evaluation.depth:
             words = f" is {evaluation.depth}; expected from {cutoff}, the depth of {name}"
             raise refusal(("evaluation", "depth"), words)
-
-
-def _check_lengths(config: Config) -> None:
-    """Refuse evaluation lengths for unevaluated collections, or above a model's maximum input."""
-    for collection, length in config.evaluation.lengths.items():
-        known = config.evaluation.collections
-        if collection not in known:
-            words = f" is of a collection that is not evaluated; {suggestion(collection, known)}"
-            raise refusal(("evaluation", "lengths", collection), words)
-        for name in systems.trained(config):
-            start = config.starts[systems.start_of(config, name)]
-            owner = f"the positions of systems.{name}"
-            lengths = {collection: length}
-            _within(
-                ("evaluation", "lengths"), check_lengths, lengths, start.known_positions(), owner
-            )

@@ -10,22 +10,24 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Gt, Le
 
 from cdmae.config import checks, maskings
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
+    Length,
     Name,
     Natural,
     Of,
     Positive,
+    PositiveReal,
     Precision,
+    Rate,
     Real,
     Seed,
     Share,
     Weight,
-    Whole,
     asdict,
     refusal,
     settings,
@@ -43,6 +45,7 @@ def concepts(package: str) -> list[str]:
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
+MaskRatio = Annotated[Real, Gt(0), Le(0.95)]
 Masking = Literal[tuple(concepts("masking/strategies"))]
 
 ESTIMATED = ("importance", "ngrams")  # what masks read from an entry of `importance`
@@ -56,7 +59,6 @@ class Encoder:
     pretrained = False  # whether it is pre-trained
     maskings = ()  # the maskings of the encoder and of the decoder, in this order
     collection = after = importance = snapshot_of = generator = asked = ""
-    texts = ()
     take_step = 0
     in_words = ""
 
@@ -110,56 +112,50 @@ class Pretraining(Encoder):
     in_words = ""
 
     after: Annotated[str, Of("encoders")] = ""
-    """The encoder whose training it continues, with its weights and its `start`; none: the weights
-    of `start` [table 5: general, then domain].
-    """
+    """The encoder whose training it continues, with its `start` [table 5: general, then domain]."""
     collection: Annotated[Name, Of("collections")] = REQUIRED
     """The collection whose passages are the corpus."""
     encoder_masking: Masking = "whole_word"
     """A file in cdmae/masking/strategies [decision 11]."""
     importance: Annotated[str, Of("importance")] = ""
     """Name of an entry of `importance`; required if a masking reads importance or n-grams."""
-    encoder_ratio: Annotated[Real, Gt(0), Le(0.95)] = 0.3
+    encoder_ratio: MaskRatio = 0.3
     """Share of masked tokens, p_enc [4.1]."""
-    sigma: Annotated[Real, Ge(0)] = 1.0
+    sigma: Weight = 1.0
     """Standard deviation of the noise on importance; .inf is uniform (nats) [3.2, footnote]."""
     mask_share: Share = 0.8
     """Share of masked tokens replaced by [MASK] [eq. 1]."""
     random_share: Share = 0.1
     """Share of masked tokens replaced at random [eq. 1]."""
-    max_length: Annotated[Whole, Ge(8), Le(2**16)] = 150
+    max_length: Length = 150
     """Length at which passages are cut (word-pieces) [4.3]."""
     batch: Positive = 2048
     """Batch of all devices together (passages) [A]."""
-    epochs: Annotated[Real, Gt(0), Le(10_000)] = 20
+    epochs: PositiveReal = 20
     """Passes over the collection [A]."""
     steps: Natural = 0
     """Number of steps, instead of `epochs`; 0: epochs x passages // batch [A: 86,346]."""
     take_step: Natural = 0
     """The step that provides the encoder's weights; 0: the last step [A: 80,000]."""
     snapshot_of: Annotated[str, Of("encoders")] = ""
-    """The encoder whose training provides this snapshot, at `take_step`; all other settings are
-    that encoder's.
-    """
-    learning_rate: Annotated[Real, Gt(0), Le(1)] = 3e-4
+    """The encoder of whose training, at `take_step`, this is a snapshot, with the same settings."""
+    learning_rate: Rate = 3e-4
     """Peak of the linear schedule [A]."""
-    weight_decay: Annotated[Real, Ge(0), Le(10)] = 0.01
+    weight_decay: Weight = 0.01
     """Of AdamW [A]."""
     warmup_ratio: Share = 0.1
     """Share of the steps for the warm-up [A]."""
-    max_grad_norm: Annotated[Real, Gt(0), Le(1e9)] = 1.0
+    max_grad_norm: PositiveReal = 1.0
     """Norm to which gradients are clipped [SimLM]."""
     precision: Precision = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse shares that add up to more than 1, and a `take_step` after the last step."""
+        """Refuse shares that add up to more than 1."""
         if self.mask_share + self.random_share > 1 + 1e-9:
             raise InputError(
                 f"mask_share is {self.mask_share} and random_share is {self.random_share}; "
                 "expected a sum up to 1"
             )
-        if self.steps:
-            checks.check_step(self.take_step, self.steps, "its steps")
 
     @property
     def maskings(self) -> tuple[str, ...]:
@@ -202,25 +198,23 @@ class Pretraining(Encoder):
         if self.reads_importance and not self.importance:
             words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
             raise refusal(("importance",), words)
-        start, owner = config.starts[self.start], f"starts.{self.start}"
+        if self.reads_importance and self.asked:
+            words = ", which queries and written texts do not have; expected maskings without it"
+            raise unfit(self, "importance", words)
+        start = config.starts[self.start]
+        owner = f"starts.{self.start}"
         before = config.encoders[self.after].start if self.after else self.start
         if self.start != before:
             words = f"; expected {before}, the start of encoders.{self.after}, which it continues"
             raise unfit(self, "start", words)
-        if self.snapshot_of:
-            whole = config.encoders[self.snapshot_of]
-            last = whole.take_step or whole.steps
-            if not self.take_step:
-                raise refusal(("take_step",), " is missing; expected the step of the snapshot")
-            if last:
-                owner = f"the last step of encoders.{self.snapshot_of}"
-                checks.check_step(self.take_step, last, owner)
+        if self.snapshot_of and not self.take_step:
+            raise refusal(("take_step",), " is missing; expected the step of the snapshot")
         by_words = self.reading("unit word")
         if by_words and config.importance[self.importance].unit != "word":
             words = f"; expected for {by_words[0]}: an entry with unit word"
             raise unfit(self, "importance", words)
         self.check_layers(start.known_layers(), owner)
-        self.check_length(start.known_positions(), start.positions_of(owner))
+        self.check_length(start.known_positions(), f"{owner}.positions")
 
 
 @settings
@@ -228,8 +222,8 @@ class Pooled(Pretraining):
     """An objective that trains a vector from the last layer."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """The vector that it trains: the state of the first token, or the mean over all tokens; should
-    equal the `pooling` of the retrievers that use this encoder [eq. 2].
+    """The vector that it trains: the state of the first token, or the mean over all tokens; as the
+    `pooling` of the retrievers [eq. 2].
     """
 
 
@@ -239,7 +233,7 @@ class DecoderMasked(Pretraining):
 
     decoder_masking: Masking = "importance"
     """A file in cdmae/masking/strategies [3.2, Algorithm 1]."""
-    decoder_ratio: Annotated[Real, Gt(0), Le(0.95)] = 0.5
+    decoder_ratio: MaskRatio = 0.5
     """Share of masked tokens, p_dec [4.1]."""
 
     @property
@@ -270,7 +264,7 @@ class Decoded(DecoderMasked, Pooled):
 class Layered(Pretraining):
     """An objective with a configurable decoder depth."""
 
-    decoder_layers: Annotated[Whole, Ge(1), Le(100)] = 2
+    decoder_layers: Positive = 2
     """Transformer layers of a decoder [3.1]."""
 
     @property
@@ -286,9 +280,8 @@ class Contextual(Pretraining):
     spans = 2
 
     context: Literal["neighbour", "query"] = "neighbour"
-    """The two texts: neighbouring spans of a passage, or a passage and a query that the
-    collection's split train judges relevant to it, such as a query of source pseudo; then only
-    passages with a query are read [query: Wu et al. 2023, Query-as-context Pre-training].
+    """The two texts: neighbouring spans of a passage, or a passage and a query of the collection's
+    split train to which it is relevant; passages without one are not read [query: Wu et al. 2023].
     """
 
     @property
@@ -297,16 +290,10 @@ class Contextual(Pretraining):
         return self.collection if self.context == "query" else ""
 
     def check(self, config: Config) -> None:
-        """Refuse a collection without judged queries, and masks that queries have no values for."""
-        if self.asked:
-            words = config.collections[self.collection].unfit(self.collection, ASKED_SPLIT)
-            if words:
-                words = f", but collections.{self.collection} has no judged split {ASKED_SPLIT}"
-                raise unfit(self, "context", f"{words}; expected neighbour")
-            if self.reads_importance:
-                masking = self.reading(*ESTIMATED)[0]
-                words = f", but the masking {masking} reads importance, which queries do not have"
-                raise unfit(self, "context", f"{words}; expected other maskings")
+        """Refuse a collection without judged queries."""
+        if self.asked and config.collections[self.collection].unfit(self.collection, ASKED_SPLIT):
+            words = f", but collections.{self.collection} has no judged split {ASKED_SPLIT}"
+            raise unfit(self, "context", f"{words}; expected neighbour")
         super().check(config)
 
 

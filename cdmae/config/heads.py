@@ -6,26 +6,23 @@ head's settings; the file of the same name in `cdmae.models.heads` computes its 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le
 from pydantic import Field
 
 from cdmae.config.recipe import OF_A_TEACHER, Stage
 from cdmae.errors import InputError
 from cdmae.fields import (
+    Length,
+    Natural,
     Positive,
-    Real,
+    PositiveReal,
     Share,
     Weight,
-    Whole,
     asdict,
     pick,
     settings,
 )
-
-if TYPE_CHECKING:
-    pass
 
 FRAME = 2  # special tokens around a text
 
@@ -38,56 +35,44 @@ class Retriever(Stage):
     # settings of heads with one vector per text
     prefixes = ()
     passage_weight = 0.0
+    query_weights = "network"  # a setting of the sparse head
 
     kind: Literal["retriever"] = "retriever"
-    """An encoder whose vectors are searched [3.4]."""
-    query_length: Annotated[Whole, Ge(8)] = 32
+    query_length: Length = 32
     """Length at which queries are cut (word-pieces) [SimLM]."""
-    passage_length: Annotated[Whole, Ge(8)] = 144
+    passage_length: Length = 144
     """Length at which passages are cut (word-pieces) [SimLM]."""
     query_prompt: str = ""
-    """Text before each query in training and search, such as "query: "; counted in `query_length`
-    [E5, BGE].
-    """
+    """Text before each query, such as "query: "; part of `query_length` [E5, BGE]."""
     passage_prompt: str = ""
-    """Text before each passage, such as "passage: "; counted in `passage_length` [E5, BGE]."""
+    """Text before each passage, likewise [E5, BGE]."""
     in_batch: bool = True
     """The other queries' passages are also negatives [3.4]."""
     temperature: Weight = 1.0
-    """Divides the retriever's scores in the losses, but not the teacher's; 0: use the standard
-    deviation of a query's scores in the first batch, before training [3.4: 1].
+    """Divides the retriever's scores in the losses; 0: the standard deviation of a query's scores
+    before training [3.4: 1].
     """
     distillation: Literal["kl", "margin_mse", "none"] = "kl"
-    """How a retriever learns from its teacher. kl: divergence of the distributions over the group;
-    margin_mse: mean squared error of the differences between the scores of the positive and of each
-    negative; none: from the contrastive loss alone, for a teacher that only selects negatives
-    (`denoise`, `margin_bins`) [3.4: kl; margin_mse: Hofstätter et al. 2020, TAS-B; none: RocketQA].
+    """kl: divergence of the distributions over the group; margin_mse: mean squared error of the
+    differences between the positive's and each negative's score; none: the teacher only selects
+    negatives (`denoise`, `margin_bins`) [3.4: kl; margin_mse: TAS-B; none: RocketQA].
     """
     denoise: Share = 0.0
-    """Against false negatives: a negative is removed from the contrastive loss if the teacher
-    prefers it to the positive with more than this probability, the sigmoid of the difference of
-    their scores; 0 is off [RocketQA, NAACL 2021: 0.1, the probability that it is relevant].
+    """Removes false negatives from the contrastive loss: those that the teacher prefers to the
+    positive with more than this probability, the sigmoid of the difference of their scores; 0: off
+    [RocketQA: 0.1].
     """
     labels: Share = 0.0
-    """For a split without judgments: a passage among the best `depth` mined ones is labelled as
-    relevant if the teacher gives it at least this probability among them, the softmax of its scores
-    divided by teacher_temperature; queries without such a passage are left out; 0: the split has
-    judgments [RocketQA, NAACL 2021: 0.9, the probability that it is relevant].
+    """For a split without judgments: the least probability, the softmax of the teacher's scores of
+    the mined passages divided by teacher_temperature, that labels a passage as relevant; queries
+    without such a passage are left out; 0: the split has judgments [RocketQA: 0.9].
     """
-    margin_bins: Annotated[Whole, Ge(0), Le(1000)] = 0
-    """Number of equally wide bins into which a query's negatives are divided by the difference
-    between the teacher's scores of the positive and of the negative. Every bin with a negative is
-    drawn from equally often; 0: all negatives are [TAS-B, SIGIR 2021: 10].
+    margin_bins: Natural = 0
+    """Number of equally wide bins of the difference between the teacher's scores of the positive
+    and of a negative; bins are drawn equally often; 0: negatives are [TAS-B: 10].
     """
-    in_batch_weight: Annotated[Real, Gt(0), Le(1e6)] = 0.75
-    """Weight of the distillation from the system's `in_batch_teacher`, if it has one: the mean
-    squared error of the differences between the scores of the positive and of every other passage
-    of the batch [TAS-B, SIGIR 2021: 0.75].
-    """
-    weaker_teacher: Literal["stop", "allow"] = "stop"
-    """For a system with `after`, whose initial weights rank the positive of a group first
-    significantly more often than its teacher does: stop before the training, or allow it.
-    """
+    in_batch_weight: PositiveReal = 0.75
+    """Weight of the distillation from the system's `in_batch_teacher` [TAS-B: 0.75]."""
 
     def __post_init__(self) -> None:
         """Refuse settings that need `in_batch`, and random passages, which have no labels."""
@@ -121,25 +106,18 @@ class Pooled(Retriever):
     """The settings of a dense head, or of the dense part of a unified head."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """The vector of a text: the state of its first token, or the mean over all its tokens [SimLM;
-    mean: Sentence-BERT].
-    """
+    """The vector of a text: the state of its first token, or the mean over its tokens [SimLM]."""
     similarity: Literal["dot", "cosine"] = "dot"
-    """dot: the dot product of the vectors; cosine: of the vectors scaled to length 1 [3.4; cosine:
-    SimLM].
-    """
+    """cosine: the dot product of the vectors scaled to length 1 [3.4: dot; SimLM: cosine]."""
     prefixes: tuple[Positive, ...] = ()
-    """Matryoshka: widths of prefixes of the vector, such as [32, 64]; their losses are added to the
-    whole vector's loss, and vectors can then be cut there. With similarity cosine,
-    prefixes are scaled to length 1; dot products of prefixes are multiplied by sqrt(width of the
-    vector / width), to spread as widely as whole vectors' [Kusupati et al. 2022;
-    sentence-transformers: MatryoshkaLoss].
+    """Matryoshka: widths, such as [32, 64], at which vectors can be cut. The losses of these
+    prefixes are added; their dot products are multiplied by sqrt(width of the vector / width)
+    [Kusupati et al. 2022].
     """
 
-    passage_weight: Annotated[Real, Ge(0), Le(0.99)] = 0.0
-    """Weight w of the passage-centric loss, in which the positive passage must be closer to its
-    query than to the negatives; the other contrastive loss has weight 1 - w; 0 is off [PAIR, ACL
-    2021: 0.1].
+    passage_weight: Share = 0.0
+    """Weight w of the passage-centric loss: the positive must be closer to its query than to the
+    negatives; the other contrastive loss has weight 1 - w; 0: off [PAIR: 0.1].
     """
 
     def model(self) -> dict[str, Any]:
@@ -149,44 +127,35 @@ class Pooled(Retriever):
 
 @settings
 class Dense(Pooled):
-    """A retriever with one vector per text."""
+    """A retriever with one vector per text [3.4]."""
 
     head: Literal["dense"] = "dense"
-    """One vector per text."""
-    topics: Annotated[Whole, Ge(0), Le(100_000)] = 0
-    """Number of topics of the training queries; the queries of a batch share a topic, where it has
-    enough of them. Topics are clusters of the vectors that the initial weights give to the queries;
-    0: batches are random [TAS-B, SIGIR 2021].
+    topics: Natural = 0
+    """Number of topics, clusters of the queries' vectors by the initial weights; the queries of a
+    batch share a topic; 0: batches are random [TAS-B].
     """
 
 
 @settings
 class Multi(Retriever):
-    """A retriever with one vector per word-piece."""
+    """A retriever with a vector per word-piece [ColBERT, COIL]."""
 
     head: Literal["multi"] = "multi"
-    """A vector per word-piece: each query vector is matched to a passage vector [ColBERT, SIGIR
-    2020].
-    """
-    dimensions: Annotated[Whole, Ge(1), Le(4096)] = 128
-    """Width of a word-piece's vector; COIL: 32 (numbers) [ColBERT: 128]."""
-    cls_dimensions: Annotated[Whole, Ge(1), Le(4096)] = 768
-    """With match equal: width of [CLS]'s vector, which has a projection of its own; the encoder's
-    width is as much as it can use (numbers) [COIL: 768, the width of its encoder].
-    """
+    dimensions: Positive = 128
+    """Width of a word-piece's vector [ColBERT: 128; COIL: 32]."""
+    cls_dimensions: Positive = 768
+    """With match equal: width of [CLS]'s vector, up to the encoder's [COIL: 768]."""
     match: Literal["any", "equal"] = "any"
-    """any: vectors of length 1 are compared with all others (ColBERT); equal: vectors of any length
-    are compared only within the same word-piece, a product below 0 counts as 0, and the product of
-    the [CLS] vectors is added (COIL) [ColBERT; equal: COIL, NAACL 2021].
+    """any: vectors of length 1 are compared with all others [ColBERT]; equal: vectors of any length
+    are compared within the same word-piece, products below 0 count as 0, and the product of the
+    [CLS] vectors is added [COIL].
     """
     expansion: Literal["none", "unattended", "attended"] = "unattended"
-    """Whether [MASK] fills queries up to `query_length`, and whether a query's other word-pieces
-    attend to it; no effect with match equal, which has none [ColBERT: unattended].
+    """With match any: whether [MASK] fills queries up to `query_length`, and whether other
+    word-pieces attend to it [ColBERT: unattended].
     """
     skip_punctuation: bool = True
-    """Punctuation marks of passages have no vectors; no effect with match equal [ColBERT:
-    mask_punctuation].
-    """
+    """With match any: punctuation marks of passages have no vectors [ColBERT]."""
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
@@ -202,13 +171,13 @@ class Regularised(Retriever):
 
     query_flops: Weight = 5e-3
     """Weight of the FLOPS regulariser of queries, the sum over word-pieces of the squared mean
-    weight in the global batch; larger: fewer entries [SPLADE, SIGIR 2023: 5e-3].
+    weight in the global batch [SPLADE: 5e-3].
     """
     passage_flops: Weight = 5e-3
-    """Weight of the FLOPS regulariser of passages [SPLADE, SIGIR 2023: 5e-3]."""
-    flops_warmup: Annotated[Real, Ge(0), Le(1e9)] = 0.33
-    """Steps over which both weights grow quadratically from 0; a value up to 1 is a share of all
-    steps. Without this warm-up, all entries of the vectors may become 0 [SPLADE: a third].
+    """Weight of the FLOPS regulariser of passages [SPLADE: 5e-3]."""
+    flops_warmup: Weight = 0.33
+    """Steps over which both weights grow quadratically from 0; up to 1: a share of all steps
+    [SPLADE: a third].
     """
 
     def __post_init__(self) -> None:
@@ -223,7 +192,7 @@ class Regularised(Retriever):
 
 @settings
 class Sparse(Regularised):
-    """A retriever with one weight per word-piece of the vocabulary; most weights are 0."""
+    """A retriever with a weight per word-piece of the vocabulary; most are 0 [SPLADE v2]."""
 
     # settings of the losses of `target: ranking`
     ranked = (
@@ -232,22 +201,29 @@ class Sparse(Regularised):
     )  # fmt: skip
 
     head: Literal["sparse"] = "sparse"
-    """A weight per word-piece; most are 0 [SPLADE v2]."""
     pieces: Literal["all", "own"] = "all"
-    """word-pieces that can have a weight: all, by the language-model head (SPLADE); own: those of
-    the text, by a new linear layer with ReLU; the largest weight of a repeated word-piece counts
-    (uniCOIL) [SPLADE v2; own: uniCOIL, as in Tevatron].
+    """The word-pieces with a weight: all, by the language-model head [SPLADE v2]; own: those of the
+    text, by a new linear layer with ReLU [uniCOIL].
     """
     target: Literal["ranking", "recall"] = "ranking"
-    """ranking: trained by the losses of retrievers; recall, with pieces own: a word's weight, the
-    score of its first word-piece, is regressed on the share of the passage's training queries that
-    contain the word; a query's weights are counts (DeepCT) [SPLADE v2; recall: DeepCT, section
-    3.1].
+    """recall, with pieces own: a word's weight, the score of its first word-piece, is regressed on
+    the share of the passage's training queries that contain the word; a query's weights are counts
+    [DeepCT, section 3.1].
+    """
+
+    query_weights: Literal["network", "idf"] = "network"
+    """network: queries are weighted like passages; idf, with pieces all: by a table of the IDF of
+    each word-piece over the passages of `collection`, so that no network runs for a query and
+    `query_flops` has no effect [idf: Geng et al. 2024].
     """
 
     def __post_init__(self) -> None:
-        """Refuse a regression without a layer of its own."""
+        """Refuse a regression without a layer of its own, and a table beside such a layer."""
         super().__post_init__()
+        if self.query_weights == "idf" and self.pieces == "own":
+            raise InputError(
+                "query_weights is idf and pieces is own; expected query_weights idf with pieces all"
+            )
         if self.target == "recall" and self.pieces == "all":
             raise InputError(
                 "target is recall and pieces is all; expected target recall with pieces own"
@@ -256,32 +232,29 @@ class Sparse(Regularised):
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
         own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
-        return super().model() | {"head": self.head} | own
+        return super().model() | {"head": self.head, "query_weights": self.query_weights} | own
 
     def values(self, **teachers: bool) -> dict[str, Any]:
         """Return the settings that affect a training; `target: recall` ignores all other losses."""
         found = super().values(**teachers)
-        if self.target == "ranking":
-            return found
-        return {key: value for key, value in found.items() if key not in self.ranked}
+        unread = self.ranked if self.target == "recall" else ()
+        if self.query_weights == "idf":
+            unread += ("query_flops",)
+        return {key: value for key, value in found.items() if key not in unread}
 
 
 @settings
 class Unified(Pooled, Regularised):
-    """A retriever with a dense and a sparse head on one encoder.
+    """A retriever with a dense and a sparse head, trained by the sum of their losses [UnifieR].
 
-    Both are trained together, and searched by the sum of their scores or, with a system of kind
-    `head`, alone. UnifieR's further parts are not included: the loss on the agreement of both
-    heads, and the gate of the query's words.
+    `temperature` divides the sparse head's scores. UnifieR's loss on the agreement of both heads
+    and its gate of the query's words are left out.
     """
 
     head: Literal["unified"] = "unified"
-    """A dense and a sparse head on one encoder, trained together: the loss is the sum of both
-    losses; `temperature` divides the scores of the sparse head [UnifieR, KDD 2023].
-    """
-    dense_temperature: Annotated[Real, Ge(1e-3), Le(1e6)] = 1.0
-    """Divides the scores of the dense head in its losses; the system's score is the sparse head's
-    plus temperature / dense_temperature times the dense head's.
+    dense_temperature: PositiveReal = 1.0
+    """Divides the dense head's scores; the system's score is the sparse head's plus temperature /
+    dense_temperature times the dense head's.
     """
 
     def model(self) -> dict[str, Any]:

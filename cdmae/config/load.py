@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
 
 from cdmae.config import checks, collection, demands, schema, seeds
 from cdmae.config.schema import Config
@@ -23,6 +27,8 @@ from cdmae.fields import (
     unknown,
 )
 
+# a file name may join three names, and file systems allow 255 bytes
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 Section = dict[str, Any]  # the plain values of a section's entries, by name
 # the section with the defaults of another section's entries
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}
@@ -30,6 +36,16 @@ DEFAULTS = {"encoders": "pretraining", "stages": "training"}
 KINDS = {"encoders": {"objective": "mae"}, "stages": {"head": "dense"}}
 BEFORE = ("after", "snapshot_of")  # the keys of an encoder that name another one
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # the settings that a snapshot does not inherit
+
+
+def _named(name: str) -> str:
+    """Refuse a name that cannot be part of a path."""
+    if not NAME.fullmatch(name):
+        raise PydanticCustomError("name", "Input should be up to 64 letters, digits, - and _")
+    return name
+
+
+EntryName = Annotated[str, AfterValidator(_named)]
 
 
 @settings
@@ -66,7 +82,11 @@ def load(values: Mapping[str, Any]) -> Config:
 
 def _made(values: Mapping[str, Any]) -> Config:
     """Build a config from plain values."""
-    whole = {**values, **_sections(values)}
+    whole = dict(values)
+    for section in schema.SECTIONS:
+        whole[section] = parse(dict[EntryName, dict[str, Any]], values.get(section), section)
+    for section in (*DEFAULTS.values(), "evaluation", "report"):
+        whole[section] = parse(dict[str, Any], values.get(section), section)
     collection.fill(whole)
     whole["encoders"] = _inherited(whole["encoders"], whole["pretraining"])
     for section in DEFAULTS:
@@ -79,22 +99,6 @@ def _made(values: Mapping[str, Any]) -> Config:
     config = Config(**parts)
     splits = collection.evaluated(config, written.collection)
     return replace(config, evaluation=replace(config.evaluation, collections=splits))
-
-
-def _sections(values: Mapping[str, Any]) -> dict[str, Section]:
-    """Return all sections; one without content is empty. Refuse other values than mappings."""
-    sections = {}
-    for section in (*schema.SECTIONS, *DEFAULTS.values(), "evaluation", "report"):
-        entries = {} if values.get(section) is None else values[section]
-        if not isinstance(entries, Mapping):
-            raise refusal((section,), f" is {show(entries)}; expected a mapping")
-        sections[section] = dict(entries)
-    for section in schema.SECTIONS:
-        for name, entry in sections[section].items():
-            checks.check_name(name, section)
-            if not isinstance(entry, Mapping):
-                raise refusal((section, name), f" is {show(entry)}; expected a mapping")
-    return sections
 
 
 def _inherited(encoders: Section, defaults: Section) -> Section:

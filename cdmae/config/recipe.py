@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from annotated_types import Ge, Gt, Le
+from annotated_types import Ge
 
 from cdmae.config import checks
 from cdmae.fields import (
@@ -12,9 +12,11 @@ from cdmae.fields import (
     Natural,
     Of,
     Positive,
+    PositiveReal,
     Precision,
-    Real,
+    Rate,
     Seed,
+    Share,
     Weight,
     Whole,
     asdict,
@@ -33,7 +35,6 @@ OF_A_TEACHER = (
     "denoise",
     "labels",
     "margin_bins",
-    "weaker_teacher",
 )
 
 
@@ -52,44 +53,36 @@ class Stage:
     split: str = "train"
     """The split of the training queries."""
     train_queries: Natural = 0
-    """Number of training queries to use, chosen by a stable hash: a smaller number chooses some of
-    the queries of a larger number; 0: all (queries).
-    """
-    depth: Annotated[Whole, Ge(1), Le(100_000)] = 200
-    """Negatives come from the best passages of the run, up to this depth (passages) [4.1: K1 1000,
-    K2 and K3 200].
-    """
+    """Number of training queries, chosen by a stable hash; 0: all."""
+    depth: Positive = 200
+    """Number of the run's best passages that negatives come from [4.1: K1 1000, K2, K3 200]."""
     queries: Positive = 64
     """Queries per step, on all devices together; 32 in stage 3 [A]."""
-    group: Annotated[Whole, Ge(2), Le(100_000)] = 32
+    group: Annotated[Whole, Ge(2)] = 32
     """Group size per query, including one positive; 64 in stage 3 (passages) [A]."""
-    epochs: Annotated[Real, Gt(0), Le(10_000)] = 3
+    epochs: PositiveReal = 3
     """Passes over the queries [A]."""
-    learning_rate: Annotated[Real, Gt(0), Le(1)] = 2e-5
+    learning_rate: Rate = 2e-5
     """Peak of the linear schedule [A]."""
-    warmup_steps: Annotated[Real, Ge(0), Le(1e9)] = 1000
+    warmup_steps: Weight = 1000
     """Steps of the linear warm-up; a value below 1 is a share of all steps [SimLM]."""
-    weight_decay: Annotated[Real, Ge(0), Le(10)] = 0.0
+    weight_decay: Weight = 0.0
     """Weight decay of AdamW [SimLM]."""
-    max_grad_norm: Annotated[Real, Gt(0), Le(1e9)] = 1.0
+    max_grad_norm: PositiveReal = 1.0
     """Norm to which gradients are clipped [SimLM]."""
-    random_negatives: Annotated[Whole, Ge(0), Le(100_000)] = 10
+    random_negatives: Natural = 10
     """Random negatives in addition to the mined ones, per query (passages) [SimLM]."""
-    margin: Annotated[Real, Ge(0), Le(0.99)] = 0.0
-    """Against false negatives: a mined passage is a negative only if its mining score is at most 1
-    - margin times the best positive's; 0 is off [NV-Retriever, TopK-PercPos: 0.05].
+    margin: Share = 0.0
+    """Against false negatives: their mining score is at most 1 - margin times the best positive's;
+    0: off [NV-Retriever: 0.05].
     """
     chunk: Positive = 64
-    """Passages that are computed at a time (gradient caching); changes the memory, and the results
-    only by rounding (passages).
-    """
+    """Passages that are computed at a time (gradient caching); affects memory, and rounding."""
     precision: Precision = "auto"
     alpha: Weight = 0.2
     """Weight of the contrastive loss in training with a teacher [4.1]."""
-    teacher_temperature: Annotated[Real, Ge(1e-3), Le(1e6)] = 1.0
-    """Divides the teacher's scores; below 1 for scores that are close to each other, such as
-    cosines [4.1: 1; ColBERTv2 scales them, too].
-    """
+    teacher_temperature: PositiveReal = 1.0
+    """Divides the teacher's scores; below 1 for scores like cosines [4.1: 1]."""
     seed: Seed = -1
 
     def drawn(self) -> dict[str, Any]:
@@ -105,12 +98,12 @@ class Stage:
         return pick(asdict(self), (*self.lengths, "precision"))
 
     def check_start(self, start: Start, owner: str) -> None:
-        """Refuse lengths that exceed the maximum input of ``starts.NAME``, if it is known.
+        """Refuse lengths that exceed the maximum input of an entry of `starts`, if it is known.
 
-        start: the entry; owner: its name in messages.
+        owner: the entry's name in messages.
         """
         lengths = {key: getattr(self, key) for key in self.lengths}
-        checks.check_lengths(lengths, start.known_positions(), start.positions_of(owner))
+        checks.check_lengths(lengths, start.known_positions(), f"{owner}.positions")
 
     def values(self, *, teacher: bool = True, in_batch_teacher: bool = True) -> dict[str, Any]:
         """Return the settings that affect a training, with or without teachers."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-import jinja2
 from pydantic.fields import FieldInfo
 
 from cdmae import collections
@@ -14,56 +13,67 @@ from cdmae.config import schema
 from cdmae.config.load import Written
 from cdmae.fields import LARGEST, kinds_of, rules_of, show, tags
 
-PLAIN = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-LIMITS = {"gt": "above {}", "ge": "from {}", "lt": "below {}", "le": "to {}"}
+README = Path(__file__).parents[2] / "config/README.md"
+MARK = "<!-- made by python -m cdmae.config.reference; a test checks that it is up to date -->\n"
+LIMITS = {"gt": ">{:g}", "ge": "≥{:g}", "lt": "<{:g}", "le": "≤{:g}"}
+HEAD = "| setting | default | values | meaning |\n|---|---|---|---|"
 
 
-def page() -> str:
-    """Render the whole page as Markdown from the template `settings.md.j2`."""
-    environment = jinja2.Environment(
-        trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
-    )
-    template = environment.from_string(
-        Path(__file__).with_name("settings.md.j2").read_text(encoding="utf-8")
-    )
+def page(text: str) -> str:
+    """Return the text of the page with new tables in place of everything behind the mark."""
     sources = {name: collections.source(name).Settings for name in collections.names()}
-    single = {"top": Written, "evaluation": schema.Evaluation, "report": schema.Report}
-    named = {name: kind for name, kind in schema.SECTIONS.items() if name != "collections"}
-    return template.render(
-        sources={name: _section(kind) for name, kind in sources.items()},
-        **{name: _section(kind) for name, kind in (single | named).items()},
-    )
+    lines = [text.partition(MARK)[0] + MARK]
+    lines += ["## top level\n", *_table({"": Written})]
+    lines += ["\n## collections\n", *_table(sources)]
+    for section, union in schema.SECTIONS.items():
+        if section != "collections":
+            lines += [f"\n## {section}\n", *_kinds(union)]
+    for section, kind in (("evaluation", schema.Evaluation), ("report", schema.Report)):
+        lines += [f"\n## {section}\n", *_table({"": kind})]
+    return "\n".join(lines) + "\n"
 
 
-def _section(union: Any) -> dict[str, Any]:
-    """Return the rows of all settings of a class, or of the classes of a union.
+def _kinds(union: Any) -> list[str]:
+    """List the classes of a union, with the settings that select them, and their settings."""
+    named = {}
+    lines = []
+    for kind in kinds_of(union):
+        chosen = tags(kind)
+        named[next(reversed(chosen.values()), "")] = kind
+        if chosen:
+            selected = ", ".join(f"{tag}: {value}" for tag, value in chosen.items())
+            lines.append(f"- `{selected}`: {kind.__doc__.splitlines()[0]}")
+    return [*lines, "", *_table(named)]
 
-    `rules`: for each setting its default, the expected values and its meaning, which begins with
-    the names of the kinds if only some have it. `tags`: for each setting that selects a class, the
-    meanings of its values.
+
+def _table(kinds: dict[str, Any]) -> list[str]:
+    """Return a table of the settings of some classes, by the names of the classes.
+
+    A setting that only some classes have, or that means something else in each, begins with their
+    names.
     """
-    kinds = [kind for kind in kinds_of(union) if union is not Written or kind is Written]
-    selecting: dict[str, dict[str, str]] = {}
-    having: dict[str, list[str]] = {}  # the kinds with a setting
-    first: dict[str, FieldInfo] = {}
-    for kind in kinds:
+    having: dict[tuple[str, ...], list[str]] = {}
+    for name, kind in kinds.items():
         for key, rule in rules_of(kind).items():
-            if key in tags(kind):
-                selecting.setdefault(key, {}).setdefault(rule.default, _meaning(rule))
-            elif rule.description:
-                first.setdefault(key, rule)
-                having.setdefault(key, []).append(" ".join(tags(kind).values()))
-    common = {key for key in having if len(having[key]) == len(kinds)}
-    # kinds with no setting of their own, such as an encoder that is not pre-trained
-    least = sum(not (having.keys() & rules_of(kind).keys()) - common for kind in kinds)
-    rows = {}
-    for key, rule in first.items():
-        only = f"{', '.join(having[key])}: " if len(having[key]) < len(kinds) - least else ""
-        default = "required"
-        if not rule.is_required():
-            default = show(rule.get_default(call_default_factory=True))
-        rows[key] = [default, expected(rule.annotation, rule.metadata), only + _meaning(rule)]
-    return {"rules": rows, "tags": selecting}
+            if rule.description and key not in tags(kind):
+                having.setdefault((key, *_cells(rule)), []).append(name)
+    some = [names for names in having.values() if len(names) < len(kinds)]
+    # without a class that has only what all have, such as objective none
+    differing = {name for names in some for name in names}
+    rows = [HEAD]
+    for (key, default, values, meaning), names in having.items():
+        only = f"{', '.join(names)}: " if len(names) < len(differing) else ""
+        cells = (f"`{key}`", default, values, only + meaning)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return rows
+
+
+def _cells(rule: FieldInfo) -> tuple[str, str, str]:
+    """Return the default of a setting, its values, and its meaning."""
+    default = "required"
+    if not rule.is_required():
+        default = f"`{show(rule.get_default(call_default_factory=True))}`"
+    return default, _values(rule.annotation, rule.metadata), _meaning(rule)
 
 
 def _meaning(rule: FieldInfo) -> str:
@@ -71,24 +81,21 @@ def _meaning(rule: FieldInfo) -> str:
     return " ".join((rule.description or "").split())
 
 
-def expected(kind: Any, limits: Iterable[Any] = ()) -> str:
-    """Describe the values of a type, such as ``a whole number from 1``."""
+def _values(kind: Any, limits: Iterable[Any] = ()) -> str:
+    """Return the names or the range that a type allows, as far as a default does not show it."""
     if get_origin(kind) is Annotated:
         inner, *own = get_args(kind)
-        return expected(inner, own)
+        return _values(inner, own)
     if get_origin(kind) is Literal:
         return ", ".join(map(show, get_args(kind)))
-    if get_origin(kind) is tuple:
-        return f"a list, each {expected(get_args(kind)[0])}"
-    words = [PLAIN.get(kind, "a mapping")]
+    words = []
     for limit in limits:
         for name, form in LIMITS.items():
             bound = getattr(limit, name, None)
             if bound is not None and bound != LARGEST:
-                words.append(form.format(f"{bound}" if isinstance(bound, int) else f"{bound:g}"))
+                words.append(form.format(bound))
     return " ".join(words)
 
 
 if __name__ == "__main__":
-    readme = Path(__file__).parents[2] / "config/README.md"
-    readme.write_text(page(), encoding="utf-8")
+    README.write_text(page(README.read_text(encoding="utf-8")), encoding="utf-8")

@@ -13,10 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from annotated_types import Ge, Le
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from cdmae import collections
+from cdmae import collections, scripts
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import SPLIT, read_measure
 from cdmae.config.importance import Importance
@@ -28,9 +27,10 @@ from cdmae.errors import InputError
 from cdmae.fields import (
     EMPTY,
     HomePath,
+    Length,
     Natural,
     Of,
-    Whole,
+    Positive,
     asdict,
     moved,
     parse,
@@ -45,11 +45,12 @@ from cdmae.fields import (
 class Collection:
     """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``).
 
-    settings: the settings of the source.
+    settings: the settings of the source. language: of its texts, for BM25.
     """
 
     source: str
     settings: Any  # a `cdmae.collections.Source`
+    language: scripts.Language = scripts.AUTO
 
     @property
     def module(self) -> str:
@@ -58,6 +59,10 @@ class Collection:
 
     def values(self) -> dict[str, Any]:
         """Return plain values as in the config."""
+        return {"language": self.language, **self.of_source()}
+
+    def of_source(self) -> dict[str, Any]:
+        """Return the values from which the collection is made."""
         return {"source": self.source, **asdict(self.settings)}
 
     def ask(self, name: str, question: str) -> Any:
@@ -87,12 +92,16 @@ def _collection(values: Any) -> Any:
         raise refusal(("source",), f" is missing; expected {', '.join(allowed)}")
     if source not in allowed:
         raise refusal(("source",), f" is {show(source)}; {suggestion(str(source), allowed)}")
-    own = {key: value for key, value in values.items() if key != "source"}
-    return Collection(source=source, settings=parse(collections.source(source).Settings, own))
+    own = {key: value for key, value in values.items() if key not in ("source", "language")}
+    of_source = parse(collections.source(source).Settings, own)
+    base = values.get("of") if source != "joined" else None
+    # made queries are in the language of their passages
+    inherited = base.get("language", scripts.AUTO) if isinstance(base, dict) else scripts.AUTO
+    language = values.get("language", inherited)
+    return parse(Collection, {"source": source, "settings": of_source, "language": language})
 
 
-Grade = Annotated[Whole, Ge(1), Le(1000)]
-Length = Annotated[Whole, Ge(16)]
+Grade = Positive
 
 
 @settings
@@ -112,18 +121,15 @@ class Evaluation:
     a binary relevance are then named like RR(rel=2)@10; nDCG uses all grades [TREC DL: 2].
     """
     lengths: dict[str, Length] = EMPTY
-    """The length at which queries, passages and pairs of a collection are cut when it is searched,
-    as in {nq: 512}; otherwise the length of the stage or the system (word-pieces) [RetroMAE: BEIR
-    at 512].
+    """The length at which texts of a collection are cut in a search, as in {nq: 512}; otherwise the
+    length of the stage or the system [RetroMAE: BEIR at 512].
     """
-    depth: Annotated[Whole, Ge(1), Le(100_000)] = 1000
+    depth: Positive = 1000
     """Number of passages per query in a run (passages) [4.1]."""
     baseline: Annotated[str, Of("systems")] = ""
     """The system that all others are compared with, in addition to report.compare."""
     keep_vectors: bool = True
-    """Keep passages' vectors on disk, for `./run search`; false: they are computed during each
-    search.
-    """
+    """Keep passages' vectors on disk, for `./run search`."""
 
     def measured(self, collection: str, split: str) -> list[str]:
         """List the measures of a split, with its lowest relevant grade."""
@@ -153,25 +159,20 @@ class Report:
     example: str = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
     """Text whose words are shaded by importance [figure 3]."""
     compare: dict[str, tuple[str, ...]] = EMPTY
-    """The systems that each system is compared with in addition to evaluation.baseline, in the
-    order of the report, as in {mae-stage1: [bm25]}; the key "*" is for all other systems. Without
-    `compare` and baseline, every system is compared with the first BM25 system, or else the first
-    system. A system that an overlay removes (`NAME: null` in systems) is removed here, too.
+    """The systems that each system is compared with in addition to evaluation.baseline, as in
+    {mae-stage1: [bm25]}; the key "*" is for all other systems. Without `compare` and baseline,
+    every system is compared with the first BM25 system, or else the first system.
     """
     methods: dict[str, str] = EMPTY
-    """The systems of the rows of the paper's tables, as in {CDMAE: stage3, "CDMAE, stage 1": one,
-    w/ projection: one}: each table shows the rows that it has. A row of one table has its name, as
-    in "table 3: RetroMAE". A row that the paper lacks is added to table 1, or to the named table.
-    Without rows, the report scores no claims of the paper [4].
+    """The systems of the rows of the paper's tables, as in {CDMAE: stage3, w/ projection: one}; the
+    row of one table has its name, as in "table 3: RetroMAE", and a row that the paper lacks is
+    added to table 1 [4].
     """
     curve: tuple[str, ...] = ()
-    """Stages that differ in their number of training queries; the last one has all. The report
-    draws every encoder's measure over this number.
-    """
+    """Stages that differ in their number of training queries, for a figure; the last has all."""
     licence: Licence = ""
-    """Licence of the trained models, for their cards, by its identifier at the hub, as in mit or
-    cc-by-4.0; empty: none is stated. It must fit the licences of the collections and of the initial
-    checkpoint.
+    """Licence of the trained models, for their cards, by its identifier at the hub, as in mit; it
+    must fit the licences of the collections and the initial checkpoint.
     """
     languages: tuple[Language, ...] = ()
     """Languages of the text, for the models' cards, by their ISO 639 codes, such as en; or

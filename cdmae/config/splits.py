@@ -31,7 +31,7 @@ class Split(NamedTuple):
 class Roles(NamedTuple):
     """The split that decides which system is best, and the one whose numbers are reported.
 
-    They are equal only if the collection has no other evaluated split.
+    They are equal only if there is no other evaluated split that could decide.
     """
 
     deciding: Split
@@ -47,17 +47,19 @@ def roles(config: Config) -> Roles | None:
     """Choose the two splits of the main collection; None if nothing is evaluated.
 
     A split for choosing decides, or else one that the weights of a fusion are tuned on, or else
-    the first. A test split is reported, or else one that is neither tuned on nor for choosing.
+    the first. A test split is reported, or else one that is neither tuned on nor for choosing. For
+    a collection with a single split, a split of another one decides, on which weights are tuned.
     """
     collection = main_collection(config)
     if not collection:
         return None
     splits = config.evaluation.collections[collection]
-    tuned = {
-        system.tuned_on[1]
-        for system in config.systems.values()
-        if system.kind == "fusion" and system.tuned_on[:1] == (collection,)
-    }
+    fusions = [system for system in config.systems.values() if system.kind == "fusion"]
+    tuned_on = [Split(*system.tuned_on) for system in fusions if system.tuned_on]
+    tuned = {split.name for split in tuned_on if split.collection == collection}
+    elsewhere = [split for split in tuned_on if split.collection != collection]
+    if len(splits) == 1 and elsewhere:
+        return Roles(elsewhere[0], Split(collection, splits[0]))
     deciding = min(splits, key=lambda split: _last_to_decide(split, tuned))
     rest = [split for split in splits if split != deciding and split not in tuned]
     reported = max(rest, key=_first_to_report, default=deciding)

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from annotated_types import Ge
 from pydantic import Field
 
 from cdmae.config.heads import AnyRetriever
 from cdmae.config.recipe import Stage
 from cdmae.errors import InputError
-from cdmae.fields import Positive, Weight, Whole, settings
+from cdmae.fields import Length, Positive, Weight, settings
 
 
 @settings
 class Reranker(Stage):
-    """A recipe for training rerankers."""
+    """A cross-encoder of query and passage [3.4]."""
 
     lengths = ("max_length",)
 
     kind: Literal["reranker"] = "reranker"
-    """A cross-encoder of query and passage [3.4]."""
-    max_length: Annotated[Whole, Ge(16)] = 192
+    max_length: Length = 192
     """Length at which pairs are cut (word-pieces) [SimLM]."""
     forward_factor: Positive = 4
     """Gradients are computed only for the best group / forward_factor passages [SimLM]."""

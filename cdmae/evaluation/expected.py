@@ -19,25 +19,16 @@ import pandas as pd
 from cdmae.errors import InputError
 from cdmae.files import complete
 
-COLUMNS = [
-    "table", "configfile", "seeds", "label", "system", "minus", "column", "collection", "split",
-    "measure", "value", "noise",
-]  # fmt: skip
+KEY = ["collection", "split", "measure"]
 DIGITS = 1  # after the decimal point, as in the README
 LEAST = 0.1  # points: a rounding error
 TWO_RUNS = 1.96 * math.sqrt(2)  # times a standard deviation: the distance of two runs, 95 %
 
 
 def read(path: Path) -> pd.DataFrame:
-    """Read the numbers; raise `InputError` if the file has another form."""
-    types = {**dict.fromkeys(COLUMNS, str), "value": float, "noise": float}
-    try:
-        frame = pd.read_csv(path, dtype=types, keep_default_na=False)
-    except ValueError as error:
-        raise InputError(f"{path} is damaged ({error}); restore the file") from None
-    if frame.columns.tolist() != COLUMNS:
-        raise InputError(f"{path} has the columns {', '.join(frame)}; restore the file")
-    return frame
+    """Read the numbers; names remain text even if they look like numbers."""
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return frame.astype({"value": float, "noise": float})
 
 
 def write(path: Path, numbers: pd.DataFrame) -> None:
@@ -59,30 +50,27 @@ def measured(
 
     learns: whether a seed changes a system. Raises `InputError` for a number that the run lacks.
     """
-    key = ["system", "collection", "split", "measure"]
-    means = results.groupby(key, sort=False)["value"].agg(list).to_dict()
-
-    def seeds_of(row: pd.Series, system: str) -> list[float]:
-        found = means.get((system, row["collection"], row["split"], row["measure"]))
-        if found is None:
-            raise InputError(
-                f"the run has no {row['measure']} of {system} on {row['collection']} "
-                f"{row['split']}; add it to the config and run again"
-            )
-        return [100 * mean for mean in found]
-
+    points = results.assign(value=100 * results["value"])
+    by_seed = points.groupby(["system", *KEY])["value"].agg(list).to_dict()
     found = numbers.copy()
     once = []
     for at, row in numbers.iterrows():
-        values = pd.Series(seeds_of(row, row["system"]))
-        if row["minus"]:
-            others = seeds_of(row, row["minus"])
-            values = values.iloc[: len(others)] - pd.Series(others[: len(values)])
+        try:
+            values = pd.Series(by_seed[row["system"], *row[KEY]])
+            if row["minus"]:
+                values = values.sub(pd.Series(by_seed[row["minus"], *row[KEY]])).dropna()
+        except KeyError as missing:
+            name, collection, split, measure = missing.args[0]
+            raise InputError(
+                f"the run has no {measure} of {name} on {collection} {split}; add it to the "
+                "config and run again"
+            ) from None
         once.append(len(values) == 1 and learns(row["system"]))
-        spread = values.std() if len(values) > 1 else 0.0
+        noise = 0.0
+        if len(values) > 1:
+            noise = TWO_RUNS * float(values.sem())
         found.loc[at, "value"] = round(float(values.mean()), DIGITS)
-        noise = max(LEAST, TWO_RUNS * float(spread) / math.sqrt(len(values)))
-        found.loc[at, "noise"] = round(noise, DIGITS)
+        found.loc[at, "noise"] = round(max(LEAST, noise), DIGITS)
     largest = found.groupby(["table", "column"])["noise"].transform("max")
     found["noise"] = found["noise"].mask(pd.Series(once, found.index, dtype=bool), largest)
     return found

@@ -25,10 +25,10 @@ from cdmae.collections.store import read_qrels, read_queries, stream_passages
 from cdmae.errors import InputError
 from cdmae.fields import pick
 from cdmae.finetuning.labels import Labels
-from cdmae.finetuning.selection import Selection
+from cdmae.finetuning.selection import select
 from cdmae.log import say
 from cdmae.models.ragged import Ragged
-from cdmae.runs import Run, read_run
+from cdmae.runs import read_run
 from cdmae.training.setup import seed_of
 
 LISTS = ("positives", "barred", "mined")  # of `Examples`
@@ -98,7 +98,7 @@ class Examples:
 
     queries: np.ndarray  # int32 [E], rows of the split
     positives: Ragged  # E rows
-    barred: Ragged  # E rows, passages that are never negatives: see `Selection.barred`
+    barred: Ragged  # E rows, never negatives: relevant, excluded, or above the margin
     mined: Ragged  # E rows, best first
     texts: np.ndarray  # int64 [P], equal for passages with the same text
     drawing: Drawing
@@ -253,7 +253,7 @@ def read_examples(
 
     ranking: the run of a teacher that is no reranker; groups then contain only passages that this
     run ranks, because it scores no others. labels: of the queries of a split without judgments. The
-    second result is `Selection.counts`. Raises `InputError` if the files do not match, or if no
+    second result is `Kept.counts`. Raises `InputError` if the files do not match, or if no
     example remains.
     """
     if labels:
@@ -268,75 +268,22 @@ def read_examples(
                 f"{path} has {len(run)} queries, but the split {split!r} of {collection} "
                 f"has {len(ids)}; delete the run and run again"
             )
-        largest = run.passages.max(initial=-1)
-        if largest >= len(texts):
-            raise InputError(
-                f"{path} names passage {largest}, but {collection} has {len(texts)} passages; "
-                "delete it and run again"
-            )
     mined = runs[negatives]
     qrels = labels.qrels(mined, drawing.depth) if labels else read_qrels(collection, split)
-    selection = select_passages(mined, qrels, texts, drawing, runs.get(ranking))
-    if drawing.train_queries:
-        selection.limit_to_queries(ids, drawing.train_queries)
-    examples = examples_of(selection, drawing)
-    dropped = _dropped(selection, ids)
+    found, kept = select(mined, qrels, texts, drawing, ids, runs.get(ranking))
+    examples = Examples(**found, texts=texts, drawing=drawing)
+    reasons = "; ".join(kept.reasons)
     say(
         f"{len(examples):,} training queries of split {split}"
-        + (f" ({dropped})" if dropped else "")
+        + (f" ({reasons})" if reasons else "")
     )
     if not len(examples):
         raise InputError(
             f"no query of {collection}, split {split!r}, has a relevant passage and enough "
-            f"negatives for a group: {dropped or 'it has no queries'}; change the "
+            f"negatives for a group: {reasons or 'it has no queries'}; change the "
             "negatives, depth, margin, group, labels or teacher"
         )
-    return examples, selection.counts()
-
-
-def select_passages(
-    run: Run,
-    qrels: pd.DataFrame,
-    texts: np.ndarray,
-    drawing: Drawing,
-    ranking: Run | None = None,
-) -> Selection:
-    """Select each query's positives and negatives.
-
-    qrels: judgments as in `Selection.mined`. texts: the result of `text_ids`.
-    """
-    selection = Selection.mined(run, qrels, texts, drawing.depth)
-    if drawing.margin:
-        selection.limit_by_margin(drawing.margin)
-    if ranking is not None:
-        selection.limit_to_ranked(ranking, drawing.group - 1)
-    number = selection.negatives.lengths + drawing.random_negatives
-    reason = "with short lists, completed by random passages"
-    selection.removed[reason] = number < drawing.group - 1
-    return selection
-
-
-def examples_of(selection: Selection, drawing: Drawing) -> Examples:
-    """Build one training example per query that the selection keeps."""
-    rows = np.flatnonzero(selection.kept)
-    return Examples(
-        queries=rows.astype(np.int32),
-        positives=selection.positives.take(rows),
-        barred=selection.barred.take(rows),
-        mined=selection.negatives.take(rows),
-        texts=selection.texts,
-        drawing=drawing,
-    )
-
-
-def _dropped(selection: Selection, ids: pd.Series) -> str:
-    """List the reasons for dropped queries and negatives, with counts and example queries."""
-    reasons = []
-    for reason, count in selection.counts().items():
-        query = selection.example(reason)
-        example = "" if query is None else f", such as query {ids[query]}"
-        reasons.append(f"{count:,} {reason}{example}")
-    return "; ".join(reasons)
+    return examples, kept.counts
 
 
 def text_ids(collection: Path | str) -> np.ndarray:

@@ -6,7 +6,7 @@ Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N tex
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,13 +15,15 @@ from torch import Tensor, nn
 from cdmae.config.heads import Multi, Retriever, Unified
 from cdmae.finetuning import late, losses
 from cdmae.finetuning.late import Texts
-from cdmae.models import packed, transformer
-from cdmae.models.heads import multi
-from cdmae.models.ragged import Ragged
+from cdmae.models import packed, sequences, transformer
+from cdmae.models.heads import multi, table
+from cdmae.models.ragged import Ragged, joined
 
 if TYPE_CHECKING:
     from cdmae.finetuning.joint import JointTeacher
     from cdmae.finetuning.regulariser import Sparsity
+    from cdmae.finetuning.task import Data
+    from cdmae.models.checkpoint import Model
 
 TAUGHT = {"kl": losses.kl, "margin_mse": losses.margin_mse}  # by the setting `distillation`
 
@@ -34,14 +36,33 @@ class Batch:
     teacher: the teacher's scores for the groups, float32 [B, N], or None; a tensor on the device if
     the teacher is trained, too. in_batch: the second teacher's scores for the whole batch, float32
     [B, B x N], or None. pairs: the B x N pairs for a teacher that is trained, too, or None.
+    weights: the weights of the queries from a table, float32 [B, V]; the sequences are then only of
+    passages.
     """
 
     sequences: Ragged
     queries: int
-    excluded: np.ndarray | None
-    teacher: np.ndarray | Tensor | None
+    excluded: np.ndarray | None = None
+    teacher: np.ndarray | Tensor | None = None
     in_batch: Tensor | None = None
     pairs: Ragged | None = None
+    weights: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls, model: Model, data: Data, asked: np.ndarray, drawn: np.ndarray, **more: Any
+    ) -> Batch:
+        """Read the texts of queries [B] and of their groups [B, N]; more: the other fields."""
+        queries = sequences.texts(model, "query", data.queries, asked)
+        passages = sequences.texts(model, "passage", data.passages, drawn.ravel())
+        if model.table is None:
+            return cls(joined(queries, passages), len(asked), **more)
+        weights = table.weigh(queries, model.table).toarray()
+        return cls(passages, len(asked), weights=torch.from_numpy(weights), **more)
+
+    def whole(self, vectors: Tensor) -> Tensor:
+        """Return the vectors of all texts, [n, D], from the vectors of the sequences."""
+        return vectors if self.weights is None else torch.cat([self.weights.to(vectors), vectors])
 
     def pieces(self, network: nn.Module) -> Ragged | None:
         """Return the word-pieces of the network's vectors; None if each text has one vector."""

@@ -11,7 +11,6 @@ Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor passages t
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,14 +20,13 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.stages import Reranker
-from cdmae.finetuning import losses
+from cdmae.finetuning import losses, task
 from cdmae.finetuning.task import Data, FineTuning, Inputs
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import architectures, sequences, transformer
 from cdmae.models.packed import Packed, pack, put
 from cdmae.models.ragged import Ragged
-from cdmae.training import loop, ranks, setup
-from cdmae.training import state as states
+from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import UNSCALED, Scaler
 
@@ -36,34 +34,6 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 ALONE = Ranks()
-
-
-def train(
-    *,
-    name: str,
-    settings: Reranker,
-    files: Inputs,
-    seed: int,
-    threads: int = 1,
-    state: Path,
-    output: Path,
-) -> None:
-    """Train the reranker `name` and write it to `output`.
-
-    A killed training resumes from the state folder; on the CPU its results are bit-identical.
-    """
-    device = setup.set_up(threads)
-    model = files.model(settings, seed)
-    with ranks.joined(device) as group, states.opened(state, name, group) as saved:
-        group.check_batch("queries", settings.queries)
-        shared = saved.shared
-        data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
-        training = reranker_task(name, model, data, settings, files, seed, group)
-        training.network.to(device)
-        seconds, notes = loop.train(training, saved)
-        if group.first:
-            with saved.finish(output) as folder:
-                training.write(folder, files.encoder, seconds, notes)
 
 
 @dataclass(frozen=True)
@@ -106,9 +76,22 @@ def reranker_task(
     """
     taught = Teacher.read(inputs.scores, data.shared) if inputs.scores else None
     if taught:
-        taught.check(data.examples, math.ceil(stage.epochs))
         taught.check_worth(data.examples, stage, name)
     return RerankerTask(name, model, data, stage, seed, group, teacher=taught)
+
+
+def train(
+    *,
+    name: str,
+    settings: Reranker,
+    files: Inputs,
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the reranker `name` in one stage, see `cdmae.finetuning.task.train`."""
+    task.train(reranker_task, name, settings, files, seed, threads, state, output)
 
 
 @dataclass(frozen=True)

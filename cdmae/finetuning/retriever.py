@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from cdmae.config.heads import AnyRetriever, Regularised, Retriever, Unified
 from cdmae.errors import InputError
-from cdmae.finetuning import joint, recall
+from cdmae.finetuning import joint, recall, task
 from cdmae.finetuning.caching import Cached, cached_backward
 from cdmae.finetuning.groups import Balance
 from cdmae.finetuning.joint import JointTeacher
@@ -38,10 +38,9 @@ from cdmae.finetuning.task import Data, FineTuning, Inputs, parameters, steps_of
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
 from cdmae.models import checkpoint, heads, packed, sequences
-from cdmae.models.heads import sparse
-from cdmae.models.ragged import indices, joined
-from cdmae.training import loop, ranks, setup
-from cdmae.training import state as states
+from cdmae.models.heads import sparse, table
+from cdmae.models.ragged import indices
+from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
 from cdmae.training.scaling import UNSCALED, Scaler
@@ -49,48 +48,12 @@ from cdmae.training.scaling import UNSCALED, Scaler
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
-# multiple of the temperature; if scores spread more, one candidate gets nearly all of a softmax
-SATURATED = 5.0
 # shares of the loss of guessing above which a training of at least so many steps has learnt nothing
 GUESSED = 0.98
 LEAST_STEPS = 50
 # columns of the curve of a sparse head
 SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
-SOME = 512  # groups by which a teacher is compared with its student
-# a higher learning rate causes a warning: published retrievers without a temperature use 5e-5
-HIGH = 1e-4
 ALONE = Ranks()
-
-
-def train(
-    *,
-    name: str,
-    settings: AnyRetriever,
-    files: Inputs,
-    seed: int,
-    threads: int = 1,
-    state: Path,
-    output: Path,
-) -> None:
-    """Train the retriever `name` and write it to `output`.
-
-    A killed training resumes from the state folder; on the CPU its results are bit-identical.
-    """
-    device = setup.set_up(threads)
-    model = files.model(settings, seed)
-    with ranks.joined(device) as group, states.opened(state, name, group) as saved:
-        group.check_batch("queries", settings.queries)
-        shared = saved.shared
-        data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
-        if settings.target == "recall":
-            training = recall.recall_task(name, model, data, settings, seed, group)
-        else:
-            training = retriever_task(name, model, data, settings, files, seed, group)
-        training.network.to(device)
-        seconds, notes = loop.train(training, saved)
-        if group.first:
-            with saved.finish(output) as folder:
-                training.write(folder, files.encoder, seconds, notes)
 
 
 @dataclass(frozen=True)
@@ -170,37 +133,46 @@ def retriever_task(
     name: str,
     model: Model,
     data: Data,
-    stage: Retriever,
+    stage: AnyRetriever,
     inputs: Inputs,
     seed: int,
     group: Ranks = ALONE,
-) -> RetrieverTask:
+) -> FineTuning:
     """Set up the training of a retriever; `stage` may then have a temperature from the data.
 
     Raises `InputError` for teachers from which it would learn nothing.
     """
+    if stage.target == "recall":
+        return recall.recall_task(name, model, data, stage, seed, group)
     device = group.device
+    width = model.network.config.hidden_size
+    if max(stage.prefixes, default=0) >= width:
+        raise InputError(
+            f"prefixes of {name} is {list(stage.prefixes)}, but its vectors have {width} numbers; "
+            f"expected widths below {width}"
+        )
+    if stage.query_weights == "idf":
+        words = sparse.width(model.network)
+        found = data.shared.arrays(
+            "idf", lambda: {"table": table.idf(data.passages, model.vocabulary, words)}
+        )
+        model = replace(model, table=np.array(found["table"]))
     taught = Teacher.read(inputs.scores, data.shared) if inputs.scores else None
     if taught and stage.margin_bins:
         balance = Balance(taught.scores, stage.margin_bins)
         data = replace(data, examples=replace(data.examples, balance=balance))
-    check_prefixes(stage, model.network.config.hidden_size, name)
     sparsity = None
     if isinstance(stage, Regularised):
         steps = steps_of(stage, len(data.examples), name)
         sparsity = Sparsity(stage, name, steps, sparse.width(model.network))
-    first = batch(data, data.examples.order(0, stage.queries)[: stage.queries], 0, model, stage)
-    spread = spread_of_scores(model, first, stage, seed, device)
-    stage, notes = calibrated(stage, spread, name)
-    if taught:
-        taught.check(data.examples, math.ceil(stage.epochs))
-        if stage.distillation != "none":
-            taught.check_worth(data.examples, stage, name)
-        if stage.denoise:
-            taught.check_denoised(data.examples, stage, name)
-        if inputs.after and stage.weaker_teacher == "stop":
-            queries, passages, scores = some_groups(model, data, stage, device)
-            taught.check_stronger(queries, passages, scores, name)
+    if not stage.temperature:
+        rows = data.examples.order(0, stage.queries)[: stage.queries]
+        first = batch(data, rows, 0, model, stage)
+        spread = spread_of_scores(model, first, stage, seed, device)
+        say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
+        stage = replace(stage, temperature=spread)
+    if taught and stage.distillation != "none":
+        taught.check_worth(data.examples, stage, name)
     second = None
     if inputs.in_batch_teacher:
         second = SecondTeacher.read(inputs.in_batch_teacher, data, stage, device)
@@ -209,8 +181,22 @@ def retriever_task(
         together = JointTeacher.read(inputs.joint_teacher, data, device)
     teachers = Teachers(taught, second, together)
     return RetrieverTask(
-        name, model, data, stage, seed, group, tuple(notes), teachers=teachers, sparsity=sparsity
+        name, model, data, stage, seed, group, teachers=teachers, sparsity=sparsity
     )
+
+
+def train(
+    *,
+    name: str,
+    settings: AnyRetriever,
+    files: Inputs,
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the retriever `name` in one stage, see `cdmae.finetuning.task.train`."""
+    task.train(retriever_task, name, settings, files, seed, threads, state, output)
 
 
 def spread_of_scores(
@@ -218,41 +204,25 @@ def spread_of_scores(
 ) -> float:
     """Return the mean over queries of the standard deviation of a batch's scores q . d [B x N].
 
+    A [CLS] vector is the output of a LayerNorm. Its length is about the square root of its width D,
+    and the standard deviation of dot products is ten or more. A softmax over them is nearly 0 or 1,
+    and the loss is several times the loss of guessing. At the learning rates that small networks
+    need, the first steps then undo the pre-training.
+
     Dropout is active as in training. For random weights it causes most of the spread, because their
     vectors are nearly equal. The result is rounded to three digits: a training that resumes on
-    another machine then computes the same number. It is 0 if the spread is only rounding error.
+    another machine then computes the same number. It is 1 if the spread is only rounding error.
     """
     scores = all_scores(model, batch, device, stage.chunk * stage.passage_length, seed)
     spread = scores.std(1, correction=0).mean().item()
-    return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
-
-
-def some_groups(
-    model: Model, data: Data, stage: Retriever, device: torch.device
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return queries, passages and scores of about `SOME` groups: [E'], [E', N], [E', N].
-
-    The scores are those of the initial weights, without dropout.
-    """
-    order = data.examples.order(0, stage.queries)
-    batches = min(len(order) // stage.queries, math.ceil(SOME / stage.queries))
-    found = []
-    for rows in order[: batches * stage.queries].reshape(batches, -1):
-        drawn = batch(data, rows, 0, model, stage)
-        every = all_scores(model, drawn, device, stage.chunk * stage.passage_length)
-        found.append(every.view(len(rows), len(rows), -1).diagonal().T.cpu().numpy())
-    rows = order[: batches * stage.queries]
-    return data.examples.queries[rows], data.examples.draw(rows, 0), np.concatenate(found)
+    return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 1.0
 
 
 def guesses(numbers: dict[str, float], stage: Retriever) -> str:
     """Return a warning if the contrastive loss of the last step is that of guessing."""
-    group = math.log(stage.group)
-    guess = math.log(stage.queries) + group if stage.in_batch else group
-    sparse_guess = guess  # the sparse half of a unified retriever has no passage-centric loss
-    guess += stage.passage_weight * (group - guess)
-    if isinstance(stage, Unified):
-        guess += sparse_guess
+    candidates = stage.group * (stage.queries if stage.in_batch else 1)
+    heads = 2 if isinstance(stage, Unified) else 1
+    guess = heads * math.log(candidates)
     loss = numbers["contrastive"]
     if loss < GUESSED * guess:
         return ""
@@ -261,44 +231,6 @@ def guesses(numbers: dict[str, float], stage: Retriever) -> str:
         f"model has learnt nothing; lower learning_rate (now {stage.learning_rate:g}) or raise "
         f"temperature (now {stage.temperature:g})"
     )
-
-
-def check_prefixes(stage: Retriever, width: int, name: str) -> None:
-    """Raise `InputError` for a prefix that is not shorter than the vectors, of `width` numbers."""
-    if max(stage.prefixes, default=0) >= width:
-        raise InputError(
-            f"prefixes of {name} is {list(stage.prefixes)}, but its vectors have {width} numbers; "
-            f"expected widths below {width}"
-        )
-
-
-def calibrated(stage: Retriever, spread: float, name: str) -> tuple[Retriever, list[str]]:
-    """Return the stage with a numeric temperature, and notes on the scores of the initial weights.
-
-    A [CLS] vector is the output of a LayerNorm. Its length is about the square root of its width D,
-    and the standard deviation of dot products is ten or more. A softmax over them is nearly 0 or 1,
-    and the loss is several times the loss of guessing. At the learning rates that small networks
-    need, the first steps then undo the pre-training.
-    """
-    if not stage.temperature and spread:
-        say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
-        return replace(stage, temperature=spread), []
-    stage = replace(stage, temperature=stage.temperature or 1.0)
-    notes = []
-    if not spread:
-        notes = [
-            "the initial weights map all texts of the first batch to one vector: they carry no "
-            "information"
-        ]
-    elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
-        notes = [
-            f"the first batch's scores have a standard deviation of {spread:g}, "
-            f"{spread / stage.temperature:.0f} times the temperature: a learning rate of "
-            f"{stage.learning_rate:g} may undo the pre-training; lower it, or raise temperature"
-        ]
-    for note in notes:
-        say(f"{name}: {note}")
-    return stage, notes
 
 
 # --- a step's data --------------------------------------------------------------------------------
@@ -321,15 +253,15 @@ def batch(
         own = np.arange(len(rows))
         false = teacher.preferred(asked, drawn, stage)
         excluded.reshape(len(rows), len(rows), -1)[own, own] |= false
-    queries = sequences.texts(model, "query", data.queries, asked)
-    passages = sequences.texts(model, "passage", data.passages, drawn.ravel())
-    return Batch(
-        joined(queries, passages),
-        len(rows),
-        excluded,
-        teacher.scores(asked, drawn) if teacher else None,
-        teachers.second.scores(asked, drawn) if teachers.second else None,
-        teachers.joint.pairs(asked, drawn) if teachers.joint else None,
+    return Batch.of(
+        model,
+        data,
+        asked,
+        drawn,
+        excluded=excluded,
+        teacher=teacher.scores(asked, drawn) if teacher else None,
+        in_batch=teachers.second.scores(asked, drawn) if teachers.second else None,
+        pairs=teachers.joint.pairs(asked, drawn) if teachers.joint else None,
     )
 
 
@@ -370,7 +302,7 @@ def learn(
             return head.vectors(network, pack, stage, generator=generator, memory=memory)
 
     def loss(vectors: Tensor, *judged: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        texts = vectors if pieces is None else Texts(vectors, pieces)
+        texts = batch.whole(vectors) if pieces is None else Texts(vectors, pieces)
         value, numbers = objective(texts, batch, step, *judged)
         shares = {"loss": value, **numbers}
         return value, {name: number.detach() / group.size for name, number in shares.items()}

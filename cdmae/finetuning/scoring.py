@@ -21,7 +21,7 @@ from cdmae.finetuning.late import Texts
 from cdmae.finetuning.objectives import Batch
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.heads import sparse
-from cdmae.models.ragged import indices, joined
+from cdmae.models.ragged import indices
 from cdmae.training import setup
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ class SecondTeacher:
     @torch.no_grad()
     def scores(self, asked: np.ndarray, drawn: np.ndarray) -> Tensor:
         """Return the score of each query with all passages: [B], [B, N] -> float32 [B, B x N]."""
-        queries = sequences.texts(self.model, "query", self.data.queries, asked)
-        passages = sequences.texts(self.model, "passage", self.data.passages, drawn.ravel())
-        every = Batch(joined(queries, passages), len(asked), None, None)
+        every = Batch.of(self.model, self.data, asked, drawn)
         with setup.autocast(self.precision, self.device):
             return all_scores(self.model, every, self.device, self.budget)
 
@@ -87,6 +85,7 @@ def all_scores(
             queries = every.cut(slice(0, batch.queries))
             passages = every.cut(slice(batch.queries, len(read)))
             return late.scores(queries, passages, model.match)
+        vectors = batch.whole(vectors)
         asked = vectors[: batch.queries]
         if model.head == "unified":
             words = sparse.width(network)

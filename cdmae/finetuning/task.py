@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,8 @@ from cdmae.finetuning.labels import Labels
 from cdmae.log import say
 from cdmae.models import checkpoint, networks, sequences
 from cdmae.tokens.corpus import Tokens, read_tokens
-from cdmae.training import setup
+from cdmae.training import loop, ranks, setup
+from cdmae.training import state as states
 from cdmae.training.loop import Schedule, Task
 from cdmae.training.ranks import Ranks
 from cdmae.training.sharing import ALONE, Shared
@@ -122,8 +123,7 @@ class Data:
 class FineTuning(Task):
     """The training `name` of a model in one stage.
 
-    stage: the settings, including settings that depend on the data. notes: warnings that are known
-    before the training begins.
+    stage: the settings, including settings that depend on the data.
     """
 
     name: str
@@ -132,7 +132,6 @@ class FineTuning(Task):
     stage: Stage
     seed: int
     group: Ranks = Ranks()
-    notes: tuple[str, ...] = ()
 
     @property
     def network(self) -> nn.Module:
@@ -177,10 +176,39 @@ class FineTuning(Task):
             "counts": self.data.counts,
             "steps": self.schedule.last,
             "seconds": round(seconds, 1),
-            "notes": [*self.notes, *notes],
+            "notes": [*notes, *self.model.vocabulary.doubts(self.data.passages.ids)],
         }
         commits = networks.commits(checkpoint=encoder)
         return about | ({"commits": commits} if commits else {})
+
+
+def train(
+    task_of: Callable[..., FineTuning],
+    name: str,
+    settings: Stage,
+    files: Inputs,
+    seed: int,
+    threads: int,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the model `name` and write it to `output`.
+
+    task_of: sets up the training. A killed training resumes from the state folder; on the CPU its
+    results are bit-identical.
+    """
+    device = setup.set_up(threads)
+    model = files.model(settings, seed)
+    with ranks.joined(device) as group, states.opened(state, name, group) as saved:
+        group.check_batch("queries", settings.queries)
+        shared = saved.shared
+        data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
+        training = task_of(name, model, data, settings, files, seed, group)
+        training.network.to(device)
+        seconds, notes = loop.train(training, saved)
+        if group.first:
+            with saved.finish(output) as folder:
+                training.write(folder, files.encoder, seconds, notes)
 
 
 def parameters(model: Model) -> int:

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 
 from cdmae.config.heads import Retriever
 from cdmae.config.recipe import Stage
 from cdmae.errors import InputError
 from cdmae.finetuning.groups import Examples
-from cdmae.log import say
 from cdmae.runs import Run, read_run
 from cdmae.training.sharing import ALONE, Shared
 
-WEAKER = 0.05  # a smaller p-value means that a teacher is weaker than its student
 UNSURE = 0.85  # scores with a larger share of the entropy of guessing are uninformative
 
 
@@ -54,20 +53,15 @@ class Teacher:
         scores = np.empty(passages.shape, dtype=np.float32)
         for row, query in enumerate(queries):
             known, values = self.run.ranked(query)
-            order = np.argsort(known, kind="stable")
-            found = np.searchsorted(known, passages[row], sorter=order)
-            position = np.minimum(found, max(len(known) - 1, 0))
-            if len(known):
-                missing = known[order[position]] != passages[row]
-            else:
-                missing = np.ones(len(passages[row]), dtype=bool)
-            if missing.any():
-                raise InputError(
-                    f"the teacher's scores {self.name} lack passage "
-                    f"{passages[row][missing][0]} of query {query}; they were made with other "
-                    "negatives, depth, group, random_negatives, epochs or seed: delete the file"
-                )
-            scores[row] = values[order[position]]
+            scores[row] = pd.Series(values, index=known).reindex(passages[row])
+        missing = np.argwhere(np.isnan(scores))
+        if len(missing):
+            row, column = missing[0]
+            raise InputError(
+                f"the teacher's scores {self.name} lack passage {passages[row, column]} of query "
+                f"{queries[row]}; they were made with other negatives, depth, group, "
+                "random_negatives, epochs or seed: delete the file"
+            )
         return scores
 
     def preferred(self, queries: np.ndarray, passages: np.ndarray, stage: Retriever) -> np.ndarray:
@@ -82,57 +76,6 @@ class Teacher:
         found[:, 0] = False
         return found
 
-    def check(self, examples: Examples, epochs: int) -> None:
-        """Look up 1,000 examples of every epoch, to detect scores for another training early."""
-        if len(self.run) <= examples.queries.max(initial=-1):
-            raise InputError(
-                f"{self.name} has {len(self.run)} queries, too few for the training queries; "
-                "delete it and run again"
-            )
-        rows = _thousand(examples)
-        for epoch in range(epochs):
-            self.scores(examples.queries[rows], examples.draw(rows, epoch))
-
-    def check_denoised(self, examples: Examples, stage: Retriever, name: str) -> None:
-        """Log the share of the negatives that the teacher removes.
-
-        Raises `InputError` if it removes all of them.
-        """
-        rows = _thousand(examples)
-        found = self.preferred(examples.queries[rows], examples.draw(rows, 0), stage)
-        share = found[:, 1:].mean()
-        say(f"{name}: its teacher removes {share:.1%} of the negatives (denoise {stage.denoise:g})")
-        if share == 1:
-            raise InputError(
-                f"denoise of {name} is {stage.denoise:g}, with which its teacher removes all "
-                "negatives; expected 0, a larger denoise, or a better teacher"
-            )
-
-    def check_stronger(
-        self, queries: np.ndarray, passages: np.ndarray, student: np.ndarray, name: str
-    ) -> None:
-        """Raise `InputError` for a teacher that is weaker than its student, see `weaker_teacher`.
-
-        queries, passages: the groups [E'], [E', N]. student: the scores [E', N] by the initial
-        weights. A group counts for the model that alone ranks its positive first; the student is
-        stronger with p < .05 in a one-sided sign test.
-        """
-        scores = self.scores(queries, passages)
-        taught = scores[:, 0] > scores[:, 1:].max(1)
-        known = student[:, 0] > student[:, 1:].max(1)
-        lost = int((known & ~taught).sum())
-        differing = int((known != taught).sum())
-        # scipy.stats has this test, but its import takes seconds
-        as_many = sum(math.comb(differing, count) for count in range(lost, differing + 1))
-        if as_many >= WEAKER * 2**differing:
-            return
-        raise InputError(
-            f"the teacher of {name} ranks the positive first in {taught.mean():.0%} of "
-            f"{len(known):,} groups, and the weights from which {name} continues already do so in "
-            f"{known.mean():.0%}: it would learn to rank worse; expected a better teacher, or "
-            "weaker_teacher: allow in its stage"
-        )
-
     def check_worth(self, examples: Examples, stage: Stage, name: str) -> None:
         """Raise `InputError` if a student would learn almost only from uninformative scores.
 
@@ -141,7 +84,8 @@ class Teacher:
         """
         if stage.alpha >= 1:
             return
-        rows = _thousand(examples)
+        # 1,000 evenly spaced examples
+        rows = np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
         drawn = examples.draw(rows, 0)
         scores = self.scores(examples.queries[rows], drawn).astype(np.float64)  # [E', N]
         scores /= stage.teacher_temperature
@@ -158,8 +102,3 @@ class Teacher:
                 f"{stage.teacher_temperature:g}), or a better teacher (a reranker with more "
                 "training queries or epochs, or another learning rate, or a run with finer scores)"
             )
-
-
-def _thousand(examples: Examples) -> np.ndarray:
-    """Return 1,000 evenly spaced examples, or all if there are fewer: int64 [E']."""
-    return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)

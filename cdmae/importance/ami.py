@@ -10,6 +10,7 @@ W words, n-gram orders 1 to L (the window), T word-pieces.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,6 @@ from cdmae.tokens.words import blocks, broadcast
 
 if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary
-
-PMI = ("min", "product")
-NORMALISERS = ("order", "pooled")
-EDGES = ("literal", "mean")
 
 
 def ami(
@@ -51,13 +48,6 @@ def ami(
     n-grams that do not exist at the segment's edges. `mean` takes twice the mean of the n-grams
     that exist; inside a segment both are the same.
     """
-    for name, value, allowed in (
-        ("pmi", pmi, PMI),
-        ("normaliser", normaliser, NORMALISERS),
-        ("edges", edges, EDGES),
-    ):
-        if value not in allowed:
-            raise InputError(f"{name} is {value!r}; expected {', '.join(allowed)}")
     window, words = counts.shape
     totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
     if normaliser == "pooled":
@@ -82,6 +72,22 @@ def ami(
     return (sums * weights).astype(np.float32)
 
 
+def repeated(counts: np.ndarray) -> np.ndarray:
+    """Return for each word the share of its n-grams that the collection repeats: float64 [W].
+
+    counts [L, W]: as for `ami`. The n-grams of a word are those that `ami` averages; without
+    n-grams the share is 1.
+    """
+    found = np.zeros(counts.shape[1])
+    number = np.zeros(counts.shape[1])
+    for shift, of_order in enumerate(counts[1:], 1):
+        begins = of_order[:-shift]  # by first word; the last word is `shift` words further
+        for ends in (slice(None, -shift), slice(shift, None)):
+            found[ends] += begins > 1
+            number[ends] += begins > 0
+    return np.where(number > 0, found / np.maximum(number, 1), 1.0)
+
+
 @dataclass(frozen=True)
 class Table:
     """Scores new text with a collection's n-gram counts; n-grams that were not counted count as 1.
@@ -92,37 +98,27 @@ class Table:
     ngrams: ngram_table.Table
     settings: dict[str, Any]
 
-    def score(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-        """Return the importance of each word-piece of one segment (title or text): float32 [n]."""
-        return self.score_all([ids], vocabulary)[0]
+    def score(
+        self, segments: Sequence[np.ndarray], vocabulary: Vocabulary
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Score the word-pieces of several segments (titles or texts), [n] each.
 
-    def score_all(self, segments: list[np.ndarray], vocabulary: Vocabulary) -> list[np.ndarray]:
-        """Return the importance of the word-pieces of several segments: float32 [n] each."""
+        Returns the importance of each word-piece's word, float32, and `repeated` of it, float64.
+        """
         counts = []
         lengths = []
         for ids in segments:
             words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
             counts.append(self.ngrams.look_up(words))
             lengths.append(np.diff(np.append(starts, len(ids))))
-        values = ami(np.concatenate(counts, axis=1), self.ngrams.totals, **self.settings)
-        pieces = np.repeat(values, np.concatenate(lengths))
-        return np.split(pieces, np.cumsum([len(ids) for ids in segments])[:-1])
-
-    def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-        """Return, for each word, the share of its n-grams that the collection repeats: float64 [n].
-
-        The n-grams of a word are the n-grams that `score` averages; without n-grams the share is 1.
-        """
-        words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
-        repeated = np.zeros(len(words))
-        number = np.zeros(len(words))
-        for shift, counts in enumerate(self.ngrams.look_up(words)[1:], 1):
-            begins = counts[:-shift]  # by first word; the last word is `shift` words further
-            for ends in (slice(None, -shift), slice(shift, None)):
-                repeated[ends] += begins > 1
-                number[ends] += begins > 0
-        shares = np.where(number > 0, repeated / np.maximum(number, 1), 1.0)
-        return np.repeat(shares, np.diff(np.append(starts, len(ids))))
+        joined = np.concatenate(counts, axis=1)
+        pieces = np.concatenate(lengths)
+        ends = np.cumsum([len(ids) for ids in segments])[:-1]
+        values = ami(joined, self.ngrams.totals, **self.settings)
+        return (
+            np.split(np.repeat(values, pieces), ends),
+            np.split(np.repeat(repeated(joined), pieces), ends),
+        )
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:

@@ -36,7 +36,7 @@ def write_keywords(
         rows = made.base.load().rows()
         while passages := list(islice(rows, AT_ONCE)):
             texts = [text for _, _, text in passages]
-            for (passage_id, _, _), scored in zip(passages, shades.many(texts), strict=True):
+            for (passage_id, _, _), scored in zip(passages, shades.words(texts), strict=True):
                 words = keywords(scored, made.keywords)
                 if len(words) == made.keywords:
                     file.write(f"{passage_id}\t{' '.join(words)}\n")

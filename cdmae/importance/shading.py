@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import starmap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from cdmae.errors import InputError
 from cdmae.importance import ami
 from cdmae.terminal import printable
 from cdmae.tokens.tokenise import Tokeniser
@@ -34,11 +32,15 @@ class Span(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word, its importance in nats, and the share of its n-grams that the collection repeats."""
+    """A word, its importance in nats, and the share of its n-grams that the collection repeats.
+
+    pieces: the number of its word-pieces.
+    """
 
     text: str
     importance: float
     seen: float = 1.0
+    pieces: int = 1
 
     @property
     def mark(self) -> str:
@@ -56,31 +58,24 @@ class Shades:
         self.backend = read_backend(tokenizer)
         self.pieces = read_pieces(tokenizer)
 
-    def words(self, text: str) -> list[Word]:
-        """Return the words of a text in the tokenizer's spelling, with importance (equation 8)."""
-        ids = self._ids(text)
-        if not len(ids):
-            return []
-        vocabulary = self.tokeniser.vocabulary
-        values = self.table.score(ids, vocabulary)
-        seen = self.table.seen(ids, vocabulary)
-        begins = self._begins(ids)
-        return [
-            Word(spell(word, self.pieces), float(values[begin]), float(seen[begin]))
-            for word, begin in zip(np.split(ids, begins[1:]), begins, strict=True)
-        ]
-
-    def many(self, texts: list[str]) -> list[list[Word]]:
-        """Return the words of each text with importance; no mark is computed for guesses."""
+    def words(self, texts: Sequence[str]) -> list[list[Word]]:
+        """Return the words of each text in the tokenizer's spelling, with importance (eq. 8)."""
         tokens = self.tokeniser.tokens(pa.table({"title": [""] * len(texts), "text": texts}))
         segments = np.split(np.asarray(tokens.ids), tokens.starts[1:-1])
-        scored = self.table.score_all(segments, self.tokeniser.vocabulary)
+        vocabulary = self.tokeniser.vocabulary
         found = []
-        for ids, values in zip(segments, scored, strict=True):
-            begins = self._begins(ids)
+        for ids, values, seen in zip(
+            segments, *self.table.score(segments, vocabulary), strict=True
+        ):
+            is_first = np.arange(len(ids)) == 0
+            begins = np.flatnonzero(vocabulary.word_starts[ids] | is_first)
             words = np.split(ids, begins[1:]) if len(ids) else []
-            pairs = zip(words, values[begins].tolist(), strict=True)
-            found.append([Word(spell(word, self.pieces), value) for word, value in pairs])
+            found.append(
+                [
+                    Word(spell(word, self.pieces), float(values[at]), float(seen[at]), len(word))
+                    for word, at in zip(words, begins, strict=True)
+                ]
+            )
         return found
 
     def spans(self, text: str) -> list[Span]:
@@ -88,30 +83,21 @@ class Shades:
 
         Joined, the spans are the text. Importance is scaled to the most important word of the text.
         """
-        ids = self._ids(text)
+        (words,) = self.words([text])
         offsets = self.backend.encode(text, add_special_tokens=False).offsets
-        if not len(ids) or len(offsets) != len(ids):
+        if not words or len(offsets) != sum(word.pieces for word in words):
             return [Span(text, 0)]
-        values = self.table.score(ids, self.tokeniser.vocabulary)
-        begins = self._begins(ids)
-        levels = shades(values[begins])
         spans = []
+        first = 0
         end = 0
-        for first, last, level in zip(begins, [*begins[1:], len(ids)], levels, strict=True):
+        for word, shade in zip(words, shades(word.importance for word in words), strict=True):
             begin = offsets[first][0]
             spans.append(Span(text[end:begin], 0))
-            end = offsets[last - 1][1]
-            spans.append(Span(text[begin:end], level))
+            first += word.pieces
+            end = offsets[first - 1][1]
+            spans.append(Span(text[begin:end], shade))
         spans.append(Span(text[end:], 0))
         return [span for span in spans if span.text]
-
-    def _ids(self, text: str) -> np.ndarray:
-        return np.asarray(self.tokeniser.tokens(pa.table({"title": [""], "text": [text]})).ids)
-
-    def _begins(self, ids: np.ndarray) -> np.ndarray:
-        """Return the index of each word's first word-piece."""
-        is_first = np.arange(len(ids)) == 0
-        return np.flatnonzero(self.tokeniser.vocabulary.word_starts[ids] | is_first)
 
 
 def shades(values: Iterable[float]) -> list[int]:
@@ -122,22 +108,13 @@ def shades(values: Iterable[float]) -> list[int]:
     return [round(share * (len(GROUNDS) - 1)) for share in shares]
 
 
-def score(text: str, table: Path | str, tokenizer: Path | str) -> list[Word]:
-    """Return the words of `text` in the tokenizer's spelling with their importance (equation 8)."""
-    words = Shades(table, tokenizer).words(text)
-    if not words:
-        raise InputError(f"the text {text!r} has no words; expected a text with at least one")
-    return words
-
-
 def spell(word: Iterable[int], pieces: list[str]) -> str:
     """Join word-pieces to the text of a word."""
     return "".join(pieces[piece].removeprefix("##") for piece in word)
 
 
-def for_terminal(scored: Iterable[tuple[str, float] | Word]) -> str:
+def for_terminal(words: Sequence[Word]) -> str:
     """Colour the background of each word by its importance; guesses are marked."""
-    words = list(starmap(Word, scored))
     levels = shades(word.importance for word in words)
     shaded = []
     for word, level in zip(words, levels, strict=True):
@@ -149,10 +126,10 @@ def for_terminal(scored: Iterable[tuple[str, float] | Word]) -> str:
     return " ".join(shaded)
 
 
-def as_numbers(scored: Iterable[tuple[str, float] | Word]) -> str:
+def as_numbers(words: Sequence[Word]) -> str:
     """Write tab-separated values with a header: a word, its importance, a mark for a guess."""
     lines = ["word\timportance (nats)\tguess"]
-    for word in starmap(Word, scored):
+    for word in words:
         columns = (printable(word.text), f"{word.importance:.2f}", word.mark)
         lines.append("\t".join(columns).rstrip("\t"))
     return "\n".join(lines)

@@ -6,7 +6,7 @@ Section 3.2 of the paper: 40 % of the tokens masked at random are stop-words or 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,60 +51,41 @@ def describe(
     values = masking.values([side.strategy], corpus).get(side.strategy)
     length = settings["max_length"] - 2
     batch = masking.read(tokens, rows, length, corpus.vocabulary, values)
-    words = _Words(batch, corpus.pieces)
     key = masking.key(seed, "decoder", 0)
+    (words,) = Shades(corpus.estimate, corpus.tokenizer).words([example])
     return {
-        "uniform": words.facts(masking.choose(batch, uniform, key)),
-        "importance": words.facts(masking.choose(batch, side, key)),
-        "example": _example(example, corpus),
+        "uniform": _facts(batch, masking.choose(batch, uniform, key), corpus.pieces),
+        "importance": _facts(batch, masking.choose(batch, side, key), corpus.pieces),
+        "example": {
+            "words": [word.text for word in words],
+            "importance": [round(word.importance, 4) for word in words],
+            "seen": [round(word.seen, 4) for word in words],
+        },
     }
 
 
-@dataclass(frozen=True)
-class _Words:
-    """The words of many passages, and facts about masks of them, bool [B, n]."""
+def _facts(batch: Batch, mask: np.ndarray, pieces: list[str]) -> dict[str, Any]:
+    """Return the words with the most frequently masked first pieces, and the share of stop-words.
 
-    batch: Batch
-    pieces: list[str]
-
-    def facts(self, mask: np.ndarray) -> dict[str, Any]:
-        """Return the most frequent words, and the share of stop-words."""
-        return {"top": self.top(mask), "stop_word_share": self.stop_word_share(mask)}
-
-    def spans(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return where each word begins and ends among all real word-pieces."""
-        begins = np.flatnonzero(self.batch.word_starts[self.batch.real])
-        return begins, np.append(begins[1:], self.batch.lengths.sum())
-
-    def top(self, mask: np.ndarray) -> list[list[Any]]:
-        """Return the words with the most frequently masked first pieces, and their shares."""
-        ids = self.batch.ids[self.batch.real]
-        begins, ends = self.spans()
-        masked = mask[self.batch.real][begins]
-        words = zip(begins[masked].tolist(), ends[masked].tolist(), strict=True)
-        counts = Counter(tuple(ids[begin:end].tolist()) for begin, end in words)
-        best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
-        total = counts.total()
-        return [[spell(word, self.pieces), round(count / total, 4)] for word, count in best]
-
-    def stop_word_share(self, mask: np.ndarray) -> float:
-        """Return the share of stop-words and punctuation among the masked word-pieces."""
-        is_stop_word = np.array(
-            [piece in STOP_WORDS or not any(map(str.isalnum, piece)) for piece in self.pieces]
-        )
-        found = is_stop_word[self.batch.ids[self.batch.real]]
-        begins, ends = self.spans()
-        # A stop-word is a whole word; the "a" of "aorta" is not a stop-word.
-        whole = np.zeros(len(found), bool)
-        whole[begins] = ends - begins == 1
-        masked = mask[self.batch.real]
-        return round(float((found & whole)[masked].mean()), 4) if masked.any() else 0.0
-
-
-def _example(text: str, corpus: Corpus) -> dict[str, list[Any]]:
-    words = Shades(corpus.estimate, corpus.tokenizer).words(text)
+    mask: bool [B, n]. pieces: the spelling of each word-piece.
+    """
+    ids = batch.ids[batch.real]
+    masked = mask[batch.real]
+    begins = np.flatnonzero(batch.word_starts[batch.real])
+    ends = np.append(begins[1:], len(ids))
+    chosen = masked[begins]
+    words = zip(begins[chosen].tolist(), ends[chosen].tolist(), strict=True)
+    counts = Counter(tuple(ids[begin:end].tolist()) for begin, end in words)
+    best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+    total = counts.total()
+    is_stop_word = np.array(
+        [piece in STOP_WORDS or not any(map(str.isalnum, piece)) for piece in pieces]
+    )
+    # A stop-word is a whole word; the "a" of "aorta" is not a stop-word.
+    whole = np.zeros(len(ids), bool)
+    whole[begins] = ends - begins == 1
+    found = is_stop_word[ids] & whole
     return {
-        "words": [word.text for word in words],
-        "importance": [round(word.importance, 4) for word in words],
-        "seen": [round(word.seen, 4) for word in words],
+        "top": [[spell(word, pieces), round(count / total, 4)] for word, count in best],
+        "stop_word_share": round(float(found[masked].mean()), 4) if masked.any() else 0.0,
     }

@@ -13,6 +13,8 @@ distilbert    as BERT, without types and pooler
 mpnet         as RoBERTa, with an attention bias for each distance between two tokens
 modernbert    rotary attention instead of position embeddings; a LayerNorm before each half of a
               layer; most layers attend within a window
+nomic_bert,   as BERT, with rotary attention instead of position embeddings, and a gate in each
+gte           layer; GTE's dropout of the gated states is left out
 ============  =====================================================================================
 """
 
@@ -26,8 +28,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cdmae.config.pretrained import BEHIND_PADDING
-
 if TYPE_CHECKING:
     from transformers import BertConfig, PretrainedConfig, PreTrainedModel
 
@@ -37,16 +37,25 @@ KINDS = {  # suffixes of transformers' class names; `FAMILIES` has the prefixes
     "retriever": "Model",
     "reranker": "ForSequenceClassification",
 }
+# families whose positions begin after pad_token_id; MPNet's first word-piece is 2 in any case
+BEHIND_PADDING = ("roberta", "xlm-roberta", "mpnet")
 POOLED = ("bert", *BEHIND_PADDING)  # architectures that have a pooler unless it is switched off
 NEW_HEADS = {  # prefixes of the names of weights that a checkpoint may lack, by kind
     "encoder": ("cls.", "generator_", "lm_head.", "vocab_", "head.", "decoder."),
-    "reranker": ("bert.pooler.", "classifier.", "pre_classifier.", "head."),
+    "reranker": (
+        "bert.pooler.",
+        "nomic_bert.pooler.",
+        "gte.pooler.",
+        "classifier.",
+        "pre_classifier.",
+        "head.",
+    ),
 }
 
 
 def layers(model: nn.Module) -> nn.ModuleList:
     """Return the layers of an encoder without a head."""
-    if model.config.model_type == "modernbert":
+    if hasattr(model, "layers"):
         return model.layers
     if model.config.model_type == "distilbert":
         return model.transformer.layer
@@ -58,7 +67,7 @@ def first_position(config: PretrainedConfig) -> int:
     if config.model_type not in BEHIND_PADDING:
         return 0
     if config.model_type == "mpnet":
-        return 1 + BEHIND_PADDING["mpnet"]
+        return 2
     return 1 + config.pad_token_id
 
 
@@ -115,7 +124,20 @@ class Parts:
 
 
 def parts(layer: nn.Module) -> Parts:
-    """Return the modules of a layer of DistilBERT, MPNet, BERT, ELECTRA or RoBERTa."""
+    """Return the modules of a layer of any architecture but ModernBERT."""
+    if hasattr(layer, "self_attn"):  # NomicBERT, GTE
+        own = layer.self_attn
+        inner = layer.mlp
+        return Parts(
+            query=own.q_proj,
+            key=own.k_proj,
+            value=own.v_proj,
+            mix=own.o_proj,
+            norm=layer.post_attention_layernorm,
+            widen=lambda states: inner.act_fn(inner.gate_proj(states)) * inner.up_proj(states),
+            narrow=inner.down_proj,
+            last_norm=layer.post_mlp_layernorm,
+        )
     block = layer.attention
     if hasattr(layer, "ffn"):  # DistilBERT
         inner = layer.ffn
@@ -179,10 +201,11 @@ class Head:
 def head(model: PreTrainedModel) -> Head:
     """Return the head of a model for masked language modelling."""
     family = model.config.model_type
-    if family == "bert":
+    if family in ("bert", "nomic_bert"):
         before = model.cls.predictions.transform
+        norm = before.LayerNorm if family == "bert" else before.layer_norm
         output = model.cls.predictions.decoder
-        return Head(before.dense, before.transform_act_fn, before.LayerNorm, output)
+        return Head(before.dense, before.transform_act_fn, norm, output)
     if family == "electra":
         before = model.generator_predictions
         return Head(before.dense, before.activation, before.LayerNorm, model.generator_lm_head)
@@ -221,8 +244,8 @@ def classifier(network: PreTrainedModel) -> Classifier:
     share = getattr(config, "classifier_dropout", None)
     if share is None:
         share = dropout(config)
-    if family == "bert":
-        dense = network.bert.pooler.dense
+    if family in ("bert", "nomic_bert", "gte"):
+        dense = network.base_model.pooler.dense
         return Classifier("cls", 0.0, dense, torch.tanh, nn.Identity(), share, last)
     if family == "distilbert":
         share = config.seq_classif_dropout

@@ -226,12 +226,12 @@ def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask:
 
 
 class Distances:
-    """The positional terms in the attention of MPNet and ModernBERT during one forward pass."""
+    """The positional terms of attention during one forward pass: MPNet's biases, and rotations."""
 
     def __init__(
         self, *, buckets: nn.Module | None = None, rotary: nn.Module | None = None
     ) -> None:
-        """Take MPNet's encoder, which holds the biases, or ModernBERT's rotary embedding."""
+        """Take MPNet's encoder, which holds the biases, or a rotary embedding."""
         self.buckets = buckets
         self.rotary = rotary
         self._masks: dict[tuple[Grid, Grid, str], Tensor | None] = {}
@@ -240,16 +240,21 @@ class Distances:
     @classmethod
     def of(cls, model: nn.Module, layer: nn.Module) -> Distances | None:
         """Return the positional terms for layers of this type, or None if they have none."""
-        if hasattr(layer, "attn"):
+        if hasattr(layer, "attn") or hasattr(layer, "self_attn"):
             return cls(rotary=model.rotary_emb)
         return cls(buckets=model.encoder) if hasattr(layer.attention, "attn") else None
 
     def mask(self, layer: nn.Module, to: Grid, of: Grid) -> Tensor | None:
         """Return a layer's mask for `attend`; None if every row sees its whole passage."""
-        kind = "" if self.rotary is None else layer.attention_type
+        kind = "" if self.rotary is None else self._kind(layer)
         if (to, of, kind) not in self._masks:
             self._masks[to, of, kind] = self._mask(layer, kind, to, of)
         return self._masks[to, of, kind]
+
+    @staticmethod
+    def _kind(layer: nn.Module) -> str:
+        """Return ModernBERT's type of attention; other rotary layers see the whole passage."""
+        return getattr(layer, "attention_type", "full_attention")
 
     def _mask(self, layer: nn.Module, kind: str, to: Grid, of: Grid) -> Tensor | None:
         if kind == "full_attention":
@@ -263,11 +268,12 @@ class Distances:
         return bias if of.real is None else bias.masked_fill(~of.real[:, None, None], -torch.inf)
 
     def rotated(self, layer: nn.Module, rows: Tensor, grid: Grid) -> Tensor:
-        """Rotate the heads of rows [rows, D] by their positions, in float32, as ModernBERT does."""
-        kind = layer.attention_type
+        """Rotate the heads of rows [rows, D] by their positions, in float32."""
+        kind = self._kind(layer)
         if (grid, kind) not in self._turns:
             wide = rows.new_empty(0, dtype=torch.promote_types(rows.dtype, torch.float32))
-            cos, sin = self.rotary(wide, grid.positions[None], kind)
+            kinds = (kind,) if hasattr(layer, "attention_type") else ()
+            cos, sin = self.rotary(wide, grid.positions[None], *kinds)
             self._turns[grid, kind] = cos[0, :, None], sin[0, :, None]  # [rows, 1, D / H]
         cos, sin = self._turns[grid, kind]
         heads = rows.unflatten(1, (grid.heads, -1)).to(cos.dtype)

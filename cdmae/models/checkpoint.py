@@ -27,15 +27,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from cdmae.config.checks import check_lengths
 from cdmae.errors import InputError
-from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, heads, linear, metadata, networks, weights
-from cdmae.models.heads import multi
+from cdmae.models.heads import multi, table
 from cdmae.models.linear import Layers
 from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
 # Names of a retriever's prompts in sentence-transformers.
 PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
-PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 IDENTITY = "torch.nn.modules.linear.Identity"
 
 
@@ -62,9 +61,9 @@ class Model:
     `training.scoring_precision`). head: for retrievers, the name of a module in
     `cdmae.models.heads`. pooling: for dense retrievers, `cls` or `mean`. similarity: how vectors
     are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
-    query_prompt and passage_prompt. pieces, target: for sparse retrievers, the settings of
-    `cdmae.config.heads.Sparse`. dense_weight: for unified retrievers, the factor of the dense
-    head's scores in the sum.
+    query_prompt and passage_prompt. pieces, target, query_weights: for sparse retrievers, settings
+    of `cdmae.config.heads.Sparse`. table: the weights of queries that come from a table, float32
+    [V]. dense_weight: for unified retrievers, the factor of the dense head's scores in the sum.
 
     For multi-vector retrievers: the settings of `cdmae.config.heads.Multi`; filled, the length to
     which [MASK] fills queries, 0 for none; skipped, the ids of punctuation marks without vectors.
@@ -81,6 +80,8 @@ class Model:
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
     pieces: str = "all"
     target: str = "ranking"
+    query_weights: str = "network"
+    table: np.ndarray | None = None
     dimensions: int = 0
     cls_dimensions: int = 0
     match: str = "any"
@@ -186,6 +187,8 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
     networks.write(folder, network, tuple(f"{name}." for name in layers))
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
+    if model.table is not None:
+        table.write(folder, model)
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
     for key in _head_keys(model.kind, settings):
         described[key] = settings[key]
@@ -226,29 +229,17 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
             "the model, or check the path"
         )
     described = read_json(path)
-    if not isinstance(described, dict):
-        raise InputError(f"{path} is not a JSON object; delete the folder and train it again")
     if described.get("kind") != kind:
         raise InputError(f"{folder} contains a {described.get('kind')}, not a {kind}")
-    keys = dict.fromkeys(LENGTHS[kind], int) | {"precision": PRECISIONS}
-    for key, allowed in (keys | _head_keys(kind, described)).items():
+    for key in (*LENGTHS[kind], "precision", *_head_keys(kind, described)):
         if key not in described:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
-        value = described[key]
-        if isinstance(allowed, type):
-            fits = type(value) is allowed and value > 0
-            words = "a number above 0"
-        else:
-            fits = value in allowed
-            words = ", ".join(map(str, allowed))
-        if not fits:
-            raise InputError(f"{path} has {key} {show(value)}; expected {words}")
     return described
 
 
-def _head_keys(kind: str, described: Mapping[str, Any]) -> dict[str, Any]:
+def _head_keys(kind: str, described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the keys of a retriever's head in ``cdmae.json``, see `cdmae.models.heads`."""
-    return heads.described_by(described).keys(described) if kind == "retriever" else {}
+    return heads.described_by(described).keys(described) if kind == "retriever" else ()
 
 
 def _layers(kind: str, described: Mapping[str, Any]) -> Layers:
@@ -290,6 +281,8 @@ def _load(
     settings = {key: described[key] for key in keys if key in described}
     if head is multi:
         settings |= multi.reading(described, folder)
+    if settings.get("query_weights") == "idf":
+        settings["table"] = table.read(folder)
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(
         kind,

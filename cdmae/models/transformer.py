@@ -91,9 +91,10 @@ def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None
         words = functional.embedding(packed.ids, parts.tok_embeddings.weight)
         return drop(parts.norm(words), config.embedding_dropout, generator)
     states = functional.embedding(packed.ids, parts.word_embeddings.weight)
-    numbers = packed.positions + architectures.first_position(config)
-    states = states + functional.embedding(numbers, parts.position_embeddings.weight)
-    if hasattr(parts, "token_type_embeddings"):
+    if hasattr(parts, "position_embeddings"):
+        numbers = packed.positions + architectures.first_position(config)
+        states = states + functional.embedding(numbers, parts.position_embeddings.weight)
+    if getattr(parts, "token_type_embeddings", None) is not None:
         types = parts.token_type_embeddings.weight
         if packed.types is None or len(types) == 1:  # RoBERTa has only one type
             states = states + types[0]
@@ -107,7 +108,7 @@ def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None
 def position_vectors(model: nn.Module, positions: Tensor) -> Tensor:
     """Return the position embeddings that `embed` adds, [R, D], for positions int64 [R].
 
-    They are not normalised yet. ModernBERT has no position embeddings.
+    They are not normalised yet. Encoders with rotary attention have no position embeddings.
     """
     weight = model.embeddings.position_embeddings.weight
     vectors = functional.embedding(positions + architectures.first_position(model.config), weight)
@@ -141,9 +142,9 @@ def run(
     def apply(layer: nn.Module, states: Tensor, context: Tensor, to: Grid, of: Grid) -> Tensor:
         mask = distances.mask(layer, to, of) if distances else None
         call = _Call(to, of, mask, dropout, generator)
-        if distances and distances.rotary:
+        if hasattr(layer, "attn"):
             return _pre_norm_layer(layer, states, context, call, distances)
-        return _layer(layer, states, context, call)
+        return _layer(layer, states, context, call, distances)
 
     def grid_of(rows: Rows | None) -> Grid:
         if rows is None:
@@ -205,7 +206,13 @@ class _Call:
     generator: torch.Generator | None
 
 
-def _layer(layer: nn.Module, states: Tensor, context: Tensor, call: _Call) -> Tensor:
+def _layer(
+    layer: nn.Module,
+    states: Tensor,
+    context: Tensor,
+    call: _Call,
+    distances: Distances | None = None,
+) -> Tensor:
     """Apply a post-LayerNorm layer to `states`, attending to `context`.
 
     Both are the same tensor, except in a last layer.
@@ -214,6 +221,9 @@ def _layer(layer: nn.Module, states: Tensor, context: Tensor, call: _Call) -> Te
     narrow = _narrow(context)
     query = parts.query(narrow if states is context else _narrow(states))
     key = parts.key(narrow)
+    if distances and distances.rotary:
+        query = distances.rotated(layer, query, call.to)
+        key = distances.rotated(layer, key, call.of)
     mixed = attention.attend(query, key, parts.value(narrow), call.to, call.of, call.mask)
     states = parts.norm(states + drop(parts.mix(mixed), call.dropout, call.generator))
     wide = parts.widen(_narrow(states))

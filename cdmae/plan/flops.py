@@ -20,7 +20,7 @@ TRAINED = 1 + BACKWARD  # a forward pass with its backward pass
 PIECES_A_WORD = 1.35  # BERT's; punctuation counts as words
 KEYS = {  # of config.json
     "layers": "num_hidden_layers", "width": "hidden_size", "inner": "intermediate_size",
-    "vocabulary": "vocab_size", "heads": "num_attention_heads",
+    "vocabulary": "vocab_size",
 }  # fmt: skip
 
 
@@ -50,14 +50,13 @@ class Network:
     width: int = 768
     inner: int = 3072
     vocabulary: int = 30522
-    heads: int = 12
 
     @classmethod
     def of(cls, start: Start) -> Network:
         """Return the dimensions of an initial checkpoint's network."""
         if start.checkpoint:
             return cls.read(start.checkpoint)
-        return cls(start.layers, start.hidden, start.feedforward, start.vocabulary, start.heads)
+        return cls(start.layers, start.hidden, start.feedforward, start.vocabulary)
 
     @classmethod
     def read(cls, model: str) -> Network:
@@ -66,14 +65,17 @@ class Network:
         return cls(**{name: size for name, size in sizes.items() if size})
 
     def parameters(self) -> int:
-        """Return the weights of the layers' matrices, 4 d^2 + 2 d f, and of the embeddings."""
-        layer = 4 * self.width**2 + 2 * self.width * self.inner
-        return self.layers * layer + self.vocabulary * self.width
+        """Return the weights of the layers' matrices and of the embeddings."""
+        return self.layers * self.weights + self.vocabulary * self.width
+
+    @property
+    def weights(self) -> int:
+        """Return the weights of a layer's matrices, 4 d^2 + 2 d f."""
+        return 4 * self.width**2 + 2 * self.width * self.inner
 
     def layer(self, tokens: float) -> float:
         """Count a layer's operations on n tokens: 2 n per weight, and 4 n^2 d for attention."""
-        weights = 4 * self.width**2 + 2 * self.width * self.inner
-        return 2 * tokens * weights + 4 * tokens**2 * self.width
+        return 2 * tokens * self.weights + 4 * tokens**2 * self.width
 
     def forward(self, tokens: float) -> float:
         """Count the operations of all layers on a text of n tokens."""

@@ -11,6 +11,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 from tabulate import tabulate
 
 from cdmae import formats
@@ -50,6 +51,10 @@ class Plan:
         self.sizes = {}
         for name, collection in config.collections.items():
             expected = collection.settings.expected()
+            owner = config.collections.get(collection.settings.shared)
+            if owner and expected:
+                passages, words, _ = owner.settings.expected()
+                expected = passages, words, expected[2]
             if not expected:
                 raise InputError(f"collections.{name}: its source does not know its size")
             self.sizes[name] = Size(*expected)
@@ -94,32 +99,25 @@ class Plan:
         """Count the operations of pre-training up to the last step that is needed."""
         encoder = self.config.encoders[name]
         corpus = self.sizes[encoder.collection]
-        by_query = encoder.asked and not encoder.texts
-        read = corpus.queries.get(ASKED_SPLIT, 0) if by_query else corpus.passages
+        read = corpus.queries.get(ASKED_SPLIT, 0) if encoder.asked else corpus.passages
         whole = math.ceil(encoder.epochs * read / encoder.batch)
         steps = encoder.take_step or encoder.steps or whole
         network = Network.of(self.config.starts[encoder.start])
         return steps * encoder.batch * flops.passage(network, encoder, corpus)
 
     def training(self, name: str) -> float:
-        """Count the operations of a stage and of the teachers that score its batches.
+        """Count the operations of a stage; what only some stages have is left out.
 
         Retrievers compute groups twice forward (gradient caching) and once backward. Rerankers
         score groups, and train on their best pairs.
         """
         system = self.config.systems[name]
         stage = self.config.stages[system.stage]
-        group = stage.group * self.text(name, stage.collection)
+        passes: float = 1 + TRAINED
         if system.kind == "reranker":
             repeats = 2 if stage.rdrop > 0 else 1
-            return self.queries(name) * group * (1 + TRAINED * repeats / stage.forward_factor)
-        if stage.target == "recall":  # which reads one passage per query
-            return self.queries(name) * TRAINED * self.text(name, stage.collection)
-        operations = (TRAINED + 1) * group + (group if system.in_batch_teacher else 0.0)
-        if system.joint_teacher:
-            pair = self.text(system.joint_teacher, stage.collection)
-            operations += (TRAINED + 1) * stage.group * pair
-        return self.queries(name) * operations
+            passes = 1 + TRAINED * repeats / stage.forward_factor
+        return self.queries(name) * passes * stage.group * self.text(name, stage.collection)
 
     def queries(self, name: str) -> float:
         """Return the number of queries that a system is trained on, in all epochs."""
@@ -174,35 +172,37 @@ class Plan:
 
 def text(plan: Plan, machine: Machine) -> str:
     """Return the plan of a run: a table with a row per part, its sums, and what they rest on."""
-    estimates = plan.estimates()
-    due = [each for each in estimates if not each.done]
+    estimates = pd.DataFrame(plan.estimates())
+    due = estimates[~estimates["done"]]
+    totals = estimates["part"].value_counts(sort=False)
     rows = []
-    for part in dict.fromkeys(each.part for each in estimates):
-        left = [each for each in due if each.part == part]
-        operations = sum(each.flops for each in left)
+    for part, total in totals.items():
+        left = due[due["part"] == part]
+        operations = left["flops"].sum()
         rows.append(
             (
                 part,
-                f"{len(left)} of {sum(each.part == part for each in estimates)}",
+                f"{len(left)} of {total}",
                 f"{operations:.1e}" if operations else "",
                 formats.duration(operations / machine.rate) if operations else "",
-                formats.memory(sum(each.disk for each in left) / 2**20),
+                formats.memory(left["disk"].sum() / 2**20),
             )
         )
     heads = ("part", "to do", "operations", "time", "disk")
-    seconds = sum(each.flops for each in due) / machine.rate
+    seconds = due["flops"].sum() / machine.rate
     devices = f"{formats.plural(machine.cores, 'core')} without a GPU"
     if machine.gpus:
         devices = f"{machine.gpus} x {machine.gpu}, {seconds * machine.gpus / 3600:.1f} GPU-hours"
     folder = Path(plan.config.results).absolute()
-    folder = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    needed, free = sum(each.disk for each in due), shutil.disk_usage(folder).free
-    sizes = [formats.memory(each / 2**20) for each in (needed, free)]
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    free = shutil.disk_usage(existing).free
+    needed = due["disk"].sum()
     lines = [
         tabulate(rows, heads, "plain", colalign=("left", *["right"] * 4), disable_numparse=True),
         "",
         f"time   {formats.duration(seconds)} or more on {devices}: the operations of networks",
-        f"disk   {sizes[0]}, where {sizes[1]} are free{'' if needed <= free else ': NOT ENOUGH'}",
+        f"disk   {formats.memory(needed / 2**20)}, where {formats.memory(free / 2**20)} are free"
+        f"{'' if needed <= free else ': NOT ENOUGH'}",
         "Models that are not in a folder here are assumed to be as large as BERT base.",
     ]
     return formats.plain_spaces("\n".join(lines))

@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdmae.models import packed, sequences
+from cdmae.models import packed
 from cdmae.models.packed import Packed, Rows
 from cdmae.models.ragged import FRAME, Ragged, content
-from cdmae.tokens.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -100,15 +99,6 @@ class Masked:
     hide: Callable[[Texts], np.ndarray] | None = None
     draws: np.ndarray | None = None
 
-    @classmethod
-    def of(
-        cls, texts: Texts, ids: Ragged, chosen: np.ndarray, labels: np.ndarray, words: Vocabulary
-    ) -> Masked:
-        """Frame word-pieces by [CLS] and [SEP]; chosen, labels: of the word-pieces, end to end."""
-        inputs = sequences.frame(ids, words)
-        labels = words.of_model(labels).astype(np.int64)
-        return cls(inputs, spread(chosen, inputs.starts), spread(labels, inputs.starts), texts)
-
     def grid(self) -> np.ndarray:
         """Return `chosen` without [CLS] and [SEP], padded: bool [B, n]."""
         lengths = self.inputs.lengths - FRAME
@@ -145,30 +135,28 @@ class Masked:
         rows = packed.select(index, self.inputs.starts, on)
         hidden = None
         if self.hide is not None:
-            masks = self.hide(self.texts)
-            hidden = self._on_grids(masks, rows.layout.longest, inputs.layout.longest)
+            hidden = packed.put(self.hidden(rows.layout.longest, inputs.layout.longest), on)
         return View(
             inputs,
             rows,
             masked=filled(np.searchsorted(index, chosen)),
             labels=filled(self.labels[chosen]),
             weights=filled(np.full(len(chosen), 1 / max(1, total), np.float32)),
-            hidden=None if hidden is None else packed.put(hidden, on),
+            hidden=hidden,
             draws=None if self.draws is None else filled(self.draws[chosen]),
         )
 
-    def _on_grids(self, masks: np.ndarray, rows: int, columns: int) -> np.ndarray:
-        """Spread the content's masks [B, n, n] over the grids of predicted rows and all rows.
+    def hidden(self, rows: int, columns: int) -> np.ndarray:
+        """Spread the masks of `hide` over the grids of predicted rows and all rows: bool [B, m, n].
 
         Every row sees [CLS] and [SEP], no row sees padding.
         """
+        masks = self.hide(self.texts)
         hidden = np.ones((len(masks), rows, columns), bool)
-        begins = self.inputs.starts[:-1].tolist()
-        ends = self.inputs.starts[1:].tolist()
-        for passage, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-            size = end - begin - 2
-            predicted = np.flatnonzero(self.chosen[begin + 1 : end - 1])
-            hidden[passage, : len(predicted), 1 : size + 1] = masks[passage, predicted, :size]
+        predicted = self.grid()
+        for passage, size in enumerate(self.inputs.lengths - FRAME):
+            seen_by = np.flatnonzero(predicted[passage])
+            hidden[passage, : len(seen_by), 1 : size + 1] = masks[passage, seen_by, :size]
             hidden[passage, :, [0, size + 1]] = False
         return hidden
 

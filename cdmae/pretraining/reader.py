@@ -22,8 +22,9 @@ import numpy as np
 
 from cdmae import masking
 from cdmae.errors import InputError
+from cdmae.models import sequences
 from cdmae.models.ragged import Ragged, starts_of
-from cdmae.pretraining.batches import Masked, Step, Texts
+from cdmae.pretraining.batches import Masked, Step, Texts, spread
 from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
@@ -166,10 +167,18 @@ class Reader:
         chosen: np.ndarray,
         kept: np.ndarray | None = None,
     ) -> Masked:
-        """Frame the padded passages [B, n]; kept: the word-pieces that remain, else all."""
-        real = batch.real if kept is None else kept
-        pieces = Ragged(ids[real], starts_of(real.sum(axis=1)))
-        return Masked.of(texts, pieces, chosen[real], batch.ids[real], self.vocabulary)
+        """Frame padded passages by [CLS] and [SEP].
+
+        ids, chosen [B, n]: the input and the tokens to predict. kept: bool [B, n], the word-pieces
+        that remain; None: all.
+        """
+        kept = batch.real if kept is None else kept
+        pieces = Ragged(ids[kept], starts_of(kept.sum(axis=1)))
+        inputs = sequences.frame(pieces, self.vocabulary)
+        labels = self.vocabulary.of_model(batch.ids[kept]).astype(np.int64)
+        return Masked(
+            inputs, spread(chosen[kept], inputs.starts), spread(labels, inputs.starts), texts
+        )
 
     def keys(self, purpose: str, epochs: np.ndarray) -> np.ndarray:
         """Return a random key per epoch for one purpose, uint64 [B]."""

@@ -13,12 +13,10 @@ the step's snapshot::
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.config.checks import check_step
 from cdmae.config.objectives import AnyEncoder
 from cdmae.errors import InputError
 from cdmae.fields import asdict
@@ -59,40 +57,16 @@ class Result:
         write_json(folder / "about.json", self.about | records)
 
 
-@dataclass(frozen=True)
-class Snapshots:
-    """The snapshots of one training; passages: the number of passages that it reads."""
+def snapshot(result: Result, saved: State, step: int, passages: int) -> None:
+    """Write the encoder after `step` updates, next to the state of its training.
 
-    result: Result
-    saved: State
-    steps: Sequence[int]
-    passages: int
-
-    def check(self, last: int) -> None:
-        """Raise `InputError` if a training up to the step `last` does not reach all steps."""
-        for step in self.steps:
-            check_step(step, last, "the last step")
-
-    def keep(self, step: int) -> None:
-        """Write the snapshot of `step` updates, if there is one of this step.
-
-        Raises `InputError` if the training resumes after a step whose snapshot is missing.
-        """
-        saved = self.saved
-        if step == saved.step:
-            earlier = [before for before in self.steps if before < step]
-            lost = [before for before in earlier if not _path(saved.folder, before).is_dir()]
-            if lost:
-                raise InputError(
-                    f"the training resumes from step {step:,} but the snapshot of step "
-                    f"{lost[0]:,} is not in {saved.folder}; delete this folder and run again"
-                )
-        if step in self.steps:
-            settings = asdict(replace(self.result.settings, take_step=step))
-            origin = {"settings": settings, "steps": step, "passages": self.passages}
-            with complete(_path(saved.folder, step)) as aside:
-                self.result.write(aside, origin)
-                saved.write_table("steps.tsv", aside)
+    passages: the number of passages that the training reads.
+    """
+    settings = asdict(replace(result.settings, take_step=step))
+    origin = {"settings": settings, "steps": step, "passages": passages}
+    with complete(_path(saved.folder, step)) as aside:
+        result.write(aside, origin)
+        saved.write_table("steps.tsv", aside)
 
 
 def _path(folder: Path, step: int) -> Path:

@@ -28,7 +28,7 @@ from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.probes import Probes
 from cdmae.pretraining.reader import Reader
-from cdmae.pretraining.snapshots import Result, Snapshots
+from cdmae.pretraining.snapshots import Result, snapshot
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
@@ -80,7 +80,7 @@ def pretrain(
     settings: AnyEncoder,
     start: Start,
     files: Files,
-    snapshots: list[int] = (),  # type: ignore[assignment]
+    snapshots: Sequence[int] = (),
     seed: int,
     threads: int = 1,
     state: Path,
@@ -125,56 +125,50 @@ def train(
     result: Result, reader: Reader, saved: State, snapshots: Sequence[int] = (), *, seed: int
 ) -> dict[str, Any]:
     """Train the model of `result` in place; return the training's records for ``about.json``."""
-    group = saved.group
-    device = group.device
     settings = result.settings
-    group.check_batch("batch", settings.batch)
-    model = result.model.to(device)
-    network = objectives.objective(settings.objective)(model, settings, seed).to(device)
-    plan = schedule(settings, len(reader))
-    kept = Snapshots(result, saved, snapshots, len(reader))
-    kept.check(plan.last)
-    rows = micro_batch(model.config, settings, device)
-    probed = Probes(network, reader, plan.last, saved, rows=rows)
-    training = PretrainingTask(network, settings, plan, reader, saved, seed, kept, probed)
-    seconds, notes = loop.train(training, saved)
-    training.look(plan.last)
-    if network.trains_vector:
+    task = PretrainingTask(result, reader, saved, snapshots, seed)
+    seconds, notes = loop.train(task, saved)
+    task.look(task.schedule.last)
+    if task.network.trains_vector:
         notes = notes + probes.doubts(saved)
     return {
-        "steps": plan.last,
+        "steps": task.schedule.last,
         "passages": len(reader),
-        "precision": setup.precision(settings.precision, device),
-        "processes": group.size,
+        "precision": setup.precision(settings.precision, saved.group.device),
+        "processes": saved.group.size,
         "seconds": round(seconds, 1),
-        "notes": notes,
+        "notes": [*notes, *reader.vocabulary.doubts(reader.tokens.ids)],
     }
 
 
-@dataclass(frozen=True)
 class PretrainingTask(Task):
-    """The training of an objective's network."""
+    """The training of an objective's network, with its snapshots and probes."""
 
-    network: nn.Module
-    settings: Pretraining
-    schedule: Schedule
-    reader: Reader
-    saved: State
-    seed: int
-    snapshots: Snapshots
-    probes: Probes
     columns = COLUMNS
     action = "pretrain"
 
-    @property
-    def shown(self) -> Sequence[str]:
-        """Return the losses on the progress line."""
-        return self.network.shown
-
-    @property
-    def guessing(self) -> float:
-        """Return the value of each loss for a model that guesses."""
-        return self.network.guessing
+    def __init__(
+        self, result: Result, reader: Reader, saved: State, snapshots: Sequence[int], seed: int
+    ) -> None:
+        """Build the network; raise `InputError` for a batch or a snapshot that does not fit."""
+        device = saved.group.device
+        self.settings = result.settings
+        self.schedule = schedule(self.settings, len(reader))
+        self.result = result
+        self.reader = reader
+        self.saved = saved
+        self.snapshots = snapshots
+        self.seed = seed
+        saved.group.check_batch("batch", self.settings.batch)
+        for step in snapshots:
+            check_step(step, self.schedule.last, "the last step")
+        model = result.model.to(device)
+        kind = objectives.objective(self.settings.objective)
+        self.network = kind(model, self.settings, seed).to(device)
+        self.shown = self.network.shown
+        self.guessing = self.network.guessing
+        rows = micro_batch(model.config, self.settings, device)
+        self.probes = Probes(self.network, reader, self.schedule.last, saved, rows=rows)
 
     def batches(self, begin: int) -> Iterator[Step]:
         """Read the steps from `begin` on; look at the network before each of them."""
@@ -187,7 +181,8 @@ class PretrainingTask(Task):
     def look(self, step: int) -> None:
         """Write the snapshot and run the probes of `step` updates, if they are due."""
         if self.saved.writes:
-            self.snapshots.keep(step)
+            if step in self.snapshots:
+                snapshot(self.result, self.saved, step, len(self.reader))
             with setup.autocast(self.settings.precision, self.saved.group.device):
                 self.probes.look(step)
 
@@ -244,10 +239,6 @@ def read(settings: Pretraining, config: PretrainedConfig, files: Files, seed: in
     settings.check_length(
         architectures.positions(config), "the positions of the initial checkpoint"
     )
-    if files.tokens is None:
-        raise InputError(f"objective {settings.objective} needs the tokens of a collection")
-    if settings.asked and files.asked is None:
-        raise InputError(f"objective {settings.objective} needs a collection")
     vocabulary = Vocabulary.read(files.tokenizer)
     tokens = read_tokens(files.tokens)
     if len(tokens.word_starts) != vocabulary.size:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import urllib.request
 from dataclasses import dataclass
@@ -12,45 +11,49 @@ from typing import Any
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
 from cdmae.fields import show
+from cdmae.files import read_json
 from cdmae.log import say
 
 WAIT = 4  # seconds for an answer of the hub
-# published retrievers of 22 and 118 million weights that run on a laptop
-LATIN = "sentence-transformers/all-MiniLM-L6-v2"
-OTHER = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-# the small files that describe a model
-DESCRIPTIONS = [
-    "config.json",
-    "modules.json",
-    "config_sentence_transformers.json",
-    "*_Pooling/*.json",
-]
+# Published retrievers of 47 and 97 million weights, with Apache's licence and vectors of 384
+# numbers, which need no prompts. Their publishers report the best results of open models of these
+# sizes: arXiv 2508.21085 and 2605.13521.
+ENGLISH = "ibm-granite/granite-embedding-small-english-r2"
+OTHER = "ibm-granite/granite-embedding-97m-multilingual-r2"
+# the small files of a model, with its tokenizer
+DESCRIPTIONS = ["*.json", "*/config.json", "*.txt", "*.model"]
+# modules of sentence-transformers that training keeps
+KEPT = ("Transformer", "Pooling", "Normalize", "MLMTransformer", "SpladePooling")
 
 
 @dataclass(frozen=True)
 class Encoder:
     """A published encoder; retriever: whether it was trained to compute vectors of texts.
 
-    head: dense or sparse, the vectors that it will be fine-tuned for.
+    folder: with its small files. head: dense or sparse, the vectors that it will be fine-tuned for.
     pooling, similarity: how a dense retriever computes and compares vectors; for another model, how
-    it will be fine-tuned.
-    positions: the length of its longest input in word-pieces, if known. width: of its states.
+    it will be fine-tuned. positions: the length of its longest input in word-pieces. width: of its
+    states. prompts: the texts before each query and before each passage. lost: the part of the
+    model that training here would not keep; empty if it keeps everything.
     """
 
     model: str
+    folder: Path
     retriever: bool
     head: str
     pooling: str
     similarity: str
     positions: int
     width: int
+    prompts: tuple[str, str]
+    lost: str
 
 
-def published(model: str, head: str, latin: float) -> Encoder | None:
+def published(model: str, head: str, language: str) -> Encoder | None:
     """Return the encoder of `--encoder`, or the hub's default; None for random weights.
 
-    head: of `--head`; empty for the one that the model's files name. latin: the share of Latin
-    letters in the texts, which decides the default.
+    head: of `--head`; empty for the one that the model's files name. language: of the texts, which
+    decides the default.
     """
     if model == "none":
         return None
@@ -60,16 +63,15 @@ def published(model: str, head: str, latin: float) -> Encoder | None:
             "to begin with a published model, give --encoder FOLDER"
         )
         return None
-    model = model or (LATIN if latin > 0.5 else OTHER)
+    model = model or (ENGLISH if language == "en" else OTHER)
     folder = Path(os.path.expanduser(model))
     if folder.is_dir():
         model = str(folder.resolve())
-        pretrained.check(model, ("--encoder",))
-        return _described(model, Path(model), head)
+        return _described(model, folder.resolve(), head)
     if not pretrained.HUB_NAME.fullmatch(model):
         raise InputError(
             f"--encoder is {show(model)}, but {show(str(folder.absolute()))} is no folder; "
-            f"expected the folder of a model, or a name at the hub such as {LATIN}"
+            f"expected the folder of a model, or a name at the hub such as {ENGLISH}"
         )
     return _described(model, _downloaded(model), head)
 
@@ -105,42 +107,60 @@ def _downloaded(model: str) -> Path:
 
 def _described(model: str, folder: Path, head: str) -> Encoder:
     """Describe a model by the small files in a folder, for a head or the one that they name."""
-    if pretrained.is_multi_encoder(str(folder)):
+    vectors = pretrained.kind_of_vectors(str(folder))
+    if vectors == "multi":
         raise InputError(
             f"--encoder: {model} has a vector per word-piece; expected a model with one vector per "
             "text, or a sparse one (config/overlays/multi.yaml trains multi-vector retrievers)"
         )
-    modules = _json(folder / "modules.json") or []
-    pooling = _json(folder / "1_Pooling/config.json") or {}
-    kinds = [str(module.get("type", "")) for module in modules]
-    named = str((_json(folder / "config.json") or {}).get("architectures"))
+    config = _json(folder / "config.json")
+    modules = _json(folder / "modules.json")
+    kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
+    named = str(config.get("architectures"))
     # a retriever may pool the states of a cross-encoder
-    if "ForSequenceClassification" in named and not any("Pooling" in kind for kind in kinds):
+    if "ForSequenceClassification" in named and "Pooling" not in kinds:
         raise InputError(
             f"--encoder: {model} is a cross-encoder (its config.json has {named}), which scores "
             "pairs of texts and has no vectors; expected an encoder or a retriever"
         )
-    normalised = any(kind.endswith("Normalize") for kind in kinds)
-    mean = bool(pooling.get("pooling_mode_mean_tokens")) or pooling.get("pooling_mode") == "mean"
-    head = head or ("sparse" if pretrained.is_sparse_encoder(str(folder)) else "dense")
+    pooling = _pooling(_json(folder / "1_Pooling/config.json"))
+    lost = [f"its module {kind}" for kind in kinds if kind not in KEPT]
+    if pooling not in ("cls", "mean"):
+        lost.append(f"its pooling {pooling}")
+    if config.get("model_type") not in pretrained.FAMILIES:
+        lost.append(f"its model_type {config.get('model_type')}")
+    prompts = _json(folder / "config_sentence_transformers.json").get("prompts") or {}
+    named_passage = [name for name in ("document", "passage", "corpus") if name in prompts]
+    head = head or vectors
+    limits = [
+        # in some families, two positions are never used
+        (pretrained.number(str(folder), "max_position_embeddings") or 514) - 2,
+        _json(folder / "sentence_bert_config.json").get("max_seq_length"),
+    ]
     return Encoder(
         model,
+        folder,
         retriever=bool(modules) or head == "sparse",
         head=head,
-        pooling="mean" if mean else "cls",
-        similarity="cosine" if normalised or mean or not modules else "dot",
-        positions=pretrained.positions(str(folder)) or 512,
+        pooling=pooling,
+        similarity="cosine" if "Normalize" in kinds or pooling == "mean" or not modules else "dot",
+        positions=min(filter(None, limits)),
         width=pretrained.number(str(folder), "hidden_size") or 768,
+        prompts=(prompts.get("query") or "", prompts[named_passage[0]] if named_passage else ""),
+        lost=", ".join(lost),
     )
 
 
+def _pooling(config: dict[str, Any]) -> str:
+    """Return the pooling of a module, in the old form of its file or in the form of version 6."""
+    named = config.get("pooling_mode", [])
+    modes = [named] if isinstance(named, str) else list(named)
+    for key, value in config.items():
+        if key.startswith("pooling_mode_") and value is True:
+            modes.append(key.split("_")[2])  # as in pooling_mode_mean_tokens
+    return "+".join(modes) or "cls"
+
+
 def _json(path: Path) -> Any:
-    """Read a JSON file; None if there is none."""
-    if not path.exists():
-        return None
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"--encoder: {path} cannot be read ({error}); repair the file or name another encoder"
-        ) from None
+    """Read a JSON file; empty if there is none."""
+    return read_json(path) if path.exists() else {}

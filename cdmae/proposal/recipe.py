@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from cdmae.formats import plural
 from cdmae.plan.machine import Machine
 from cdmae.proposal.encoders import Encoder
 from cdmae.proposal.survey import METHODS, Survey, some
+from cdmae.scripts import WORDS
 
 MOST_HELD_OUT = 2000  # queries of a new split
 LEAST_QUERIES = 20  # that can be trained on
+VOCABULARY = 8192  # word-pieces of a tokenizer that is trained
 
 
 @dataclass(frozen=True)
@@ -30,81 +32,98 @@ class Recipe:
     reasons: list[str]
 
 
-def choose(found: Survey, machine: Machine, encoder: Encoder | None, name: str) -> Recipe:
-    """Choose a value for every name in the template."""
-    labelled = found.judged.get(DIVIDED, 0) >= LEAST_QUERIES
+def choose(
+    found: Survey, machine: Machine, encoder: Encoder | None, name: str, pieces: tuple[int, ...]
+) -> Recipe:
+    """Choose a value for every name in the template.
+
+    pieces: the longest usual lengths of passages and queries, in word-pieces; empty: nothing is
+    trained.
+    """
     reasons = []
     settings = dict(found.settings)
+    if found.language not in ("en", WORDS):
+        settings["language"] = found.language
+    is_labelled = found.judged.get(DIVIDED, 0) >= LEAST_QUERIES
+    judged = [split for split in found.judged if split != DIVIDED]
+    dev = next(filter(is_dev, judged), "")
     values: dict[str, Any] = {
         "found": found,
         "name": name,
-        "labelled": labelled,
         "encoder": encoder,
         "sparse": encoder is not None and encoder.head == "sparse",
-        "similarity": encoder.similarity if encoder else "cosine",
-        "collection": "mine" if labelled else "made",
-        "judged": [split for split in found.judged if split != DIVIDED],
+        "trained": bool(pieces),
+        "made": bool(pieces) and not is_labelled,
+        "judged": judged,
+        "dev": dev,
     }
-    if labelled:
-        trained, dev, holdout = _splits(found)
+    if is_labelled:
+        trained, values["dev"], holdout = _splits(found)
         if holdout:
             settings["holdout"] = holdout
             shares = ", ".join(f"{split} {share:.0%}" for split, share in holdout.items())
             reasons.append(f"held out of train, with everything that shares a passage: {shares}")
-    else:
+    elif values["made"]:
         method = _method(found)
-        made = round(found.made[method] * found.passages)
-        share = _share(made)
-        if not round(made * share):
+        queries = round(found.made[method] * found.passages)
+        share = _share(queries)
+        if not round(queries * share):
             raise InputError(
-                f"{plural(made, 'query')} can be made from the passages in {settings['path']}, too "
+                f"{plural(queries, 'query')} can be made from {settings['path']}, too "
                 "few to train on and to measure with; add texts, or give a table of pairs"
             )
-        trained = round(made * (1 - 2 * share))
+        trained = round(queries * (1 - 2 * share))
         # judged queries choose the weights, if some are for choosing
-        dev = next((f"mine, {split}" for split in values["judged"] if is_dev(split)), "dev")
-        values |= {"method": method, "share": share}
-        reasons.append(f"queries are made from the text ({method}): about {made:,}")
+        values |= {"dev": f"mine, {dev}" if dev else "dev", "method": method, "share": share}
+        reasons.append(f"queries are made from the text ({method}): about {queries:,}")
         if DIVIDED in found.judged:
             reasons.append(f"fewer than {LEAST_QUERIES} queries in {DIVIDED}: not used")
+    values["source"] = {"source": found.source, **settings}
+    if pieces:
+        values |= _training(found, machine, encoder, trained, pieces)
+        if values["passage_length"] < pieces[0]:
+            words = f"passages are cut at {values['passage_length']} word-pieces, the most for"
+            reasons.append(f"{words} {'this encoder' if machine.gpus else 'this machine'}")
+    return Recipe(values, reasons)
+
+
+def _training(
+    found: Survey, machine: Machine, encoder: Encoder | None, queries: int, pieces: tuple[int, ...]
+) -> dict[str, Any]:
+    """Choose the sizes of the training; queries: the number of training queries."""
     on_gpu = bool(machine.gpus)
-    queries = min(64 if on_gpu else 32, max(2, 2 ** int(math.log2(max(1, trained / 8)))))
+    batch = min(64 if on_gpu else 32, max(2, 2 ** int(math.log2(max(1, queries / 8)))))
     depth = max(2, min(100, found.passages // 4))
     longest = min(encoder.positions if encoder else 256, 512 if on_gpu else 256)
-    passage_length = _length(found.pieces[0], longest)
-    steps = max(1, trained) / queries  # tiny data may hold out every query
+    passage_length = _length(pieces[0], longest)
+    steps = max(1, queries) / batch  # tiny data may hold out every query
     # a head over 30,000 word-pieces is most of the work
     most = 20_000 if on_gpu else 500 if encoder else 2000
-    values |= {
-        "source": {"source": found.source, **settings},
-        "dev": dev,
-        "queries": queries,
+    return {
+        "pieces": pieces,
+        "queries": batch,
         "depth": depth,
         "group": min(8 if on_gpu else 4, depth),
-        "query_length": min(_length(found.pieces[1] or 16, 64), longest),
+        "query_length": min(_length(pieces[1] or 16, 64), longest),
         "passage_length": passage_length,
         "epochs": max(1, min(4 if encoder else 16, math.ceil((100 if encoder else 400) / steps))),
         "pretraining_length": min(passage_length, 144 if on_gpu else 64),
         # 20 epochs, within limits
         "steps": max(200, min(most, round(20 * found.passages / 32))),
+        "vocabulary": VOCABULARY,
     }
-    if passage_length < found.pieces[0]:
-        words = f"passages are cut at {passage_length} word-pieces: {longest} is the most"
-        reasons.append(f"{words} for {'this encoder' if on_gpu else 'this machine'}")
-    return Recipe(values, reasons)
 
 
 def _splits(found: Survey) -> tuple[int, str, dict[str, float]]:
     """Choose the training queries, the split for tuning, and the shares of queries to hold out."""
     queries = found.judged[DIVIDED]
-    share = _share(queries)
-    has_dev = next(filter(is_dev, found.judged), "")
-    holdout = {} if has_dev else {"dev": share}
-    if not set(found.judged) - {DIVIDED, has_dev}:
-        holdout["test"] = share
+    dev = next(filter(is_dev, found.judged), "")
+    new = [] if dev else ["dev"]
+    if not set(found.judged) - {DIVIDED, dev}:
+        new.append("test")
     # a split without judgments keeps its name
-    holdout = {split: part for split, part in holdout.items() if split not in found.unjudged}
-    return round(queries * (1 - sum(holdout.values()))), has_dev or "dev", holdout
+    holdout = {split: _share(queries) for split in new if split not in found.unjudged}
+    return round(queries * (1 - sum(holdout.values()))), dev or "dev", holdout
 
 
 def _share(queries: int) -> float:
@@ -133,25 +152,8 @@ def text(recipe: Recipe, root: Path) -> str:
         autoescape=False,  # noqa: S701 (YAML, not HTML)
     )
     environment.filters["flow"] = _flow
-    values = _relative(recipe.values, root)
     template = Path(__file__).with_name("my.yaml.j2").read_text(encoding="utf-8")
-    return environment.from_string(template).render(values)
-
-
-def _relative(values: dict[str, Any], root: Path) -> dict[str, Any]:
-    """Make the paths of the collection and the encoder relative if they are below `root`."""
-
-    def short(path: str) -> str:
-        return str(Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path
-
-    source = values["source"]
-    paths: dict[str, Any] = {key: short(source[key]) for key in ("path", "corpus") if key in source}
-    if "questions" in source:
-        paths["questions"] = {split: short(path) for split, path in source["questions"].items()}
-    encoder = values["encoder"]
-    if encoder:
-        encoder = replace(encoder, model=short(encoder.model))
-    return {**values, "source": source | paths, "encoder": encoder}
+    return environment.from_string(template).render(recipe.values).replace(f"{root}/", "")
 
 
 def _flow(value: Any) -> str:
@@ -173,6 +175,7 @@ def description(found: Survey) -> list[str]:
     queries = f", of queries up to {found.words[1]:,}" if found.words[1] else ""
     lines = [
         f"{found.source}: {plural(found.passages, 'passage')}",
+        f"language {found.language}, by which BM25 analyses the passages",
         f"queries  {', '.join(splits) or 'none'}",
         f"length   95 % of passages up to {found.words[0]:,} words{queries}",
     ]

@@ -1,23 +1,21 @@
-"""Survey a folder of data: its layout, and the counts and lengths that decide a config."""
+"""Survey a folder of data: its layout, its language, and the counts that decide a config."""
 
 from __future__ import annotations
 
 import os
 import re
-import unicodedata
-from collections import Counter
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cdmae import collections
+from cdmae import collections, scripts
 from cdmae.collections import Source, tables
+from cdmae.collections.folders import by_split
 from cdmae.collections.leakage import DIVIDED
 from cdmae.collections.pair_rows import POSITIVE, QUERY
-from cdmae.collections.sources.pairs import split_of
 from cdmae.collections.sources.pseudo import divided
 from cdmae.collections.sources.text import SUFFIXES
 from cdmae.errors import InputError
@@ -25,22 +23,22 @@ from cdmae.fields import parse, show
 
 NAMED = 3  # files or folders that a line names
 SAMPLE = 20_000  # passages whose words are looked at; all passages are counted
-SOURCES = ("beir", "msmarco", "pairs", "text")
+PIECES = 2000  # passages, and queries, whose word-pieces are counted
 # texts that describe the tables next to them, as at the Hugging Face hub
 ABOUT = re.compile(r"(readme|licen[cs]e|changelog|citation|notice)(?![a-z])", re.IGNORECASE)
+PASSAGES = ("corpus.", "psgs_w100.")  # names of tables of passages without queries
 METHODS = ("first_sentence", "title", "span")  # of queries from unlabelled text, the best first
-# scripts that separate few words by spaces, so that a letter is about a word-piece
-_DENSE = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
 @dataclass(frozen=True)
 class Survey:
     """The contents of a folder of data.
 
-    judged: for each split with judgments, the number of queries with a relevant passage. words,
-    pieces: the 95th percentiles of the lengths of passages and of queries, in words and in
-    estimated word-pieces. latin: the share of Latin letters. made: for each method of `pseudo`, the
-    share of passages that it turns into queries. unread: the files of the folder that are not read.
+    language: of the passages, or "words" (`scripts.language_of`). judged: for each split with
+    judgments, the number of queries with a relevant passage. unjudged: the other splits. words: the
+    95th percentiles of the lengths of passages and of queries. made: for each method of `pseudo`,
+    the share of passages that it turns into queries. unread: the files of the folder that are not
+    read. sample: the first passages and queries.
     """
 
     source: str
@@ -49,16 +47,14 @@ class Survey:
     judged: dict[str, int]
     unjudged: list[str]
     words: tuple[int, int]
-    pieces: tuple[int, int]
-    latin: float = 1.0
+    language: str = "en"
     made: dict[str, float] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
+    sample: tuple[list[str], ...] = ([], [])
 
 
 def source_of(path: Path, given: str) -> str:
     """Return the source that reads a file or folder; raise `InputError` if none or several can."""
-    if given and given not in SOURCES:
-        raise InputError(f"--source is {given}; expected {', '.join(SOURCES)}")
     if not path.exists():
         raise InputError(f"{show(str(path))} does not exist; expected a folder, or a table")
     found = [given] if given else _layouts(path)
@@ -69,9 +65,10 @@ def source_of(path: Path, given: str) -> str:
         )
     if not found:
         raise InputError(
-            f"{path} contains no data that can be read; expected BEIR's layout (corpus.jsonl), MS "
-            f"MARCO's (collection.tsv), tables of pairs ({', '.join(tables.SUFFIXES)}), or "
-            f"documents ({', '.join(SUFFIXES)})"
+            f"{path} contains no data that can be read; expected the layout of BEIR or MTEB "
+            "(corpus.jsonl, or a folder corpus), of MS MARCO or LoTTE (collection.tsv), tables of "
+            "pairs, as for DPR, or of passages, as for pyserini "
+            f"({', '.join(tables.SUFFIXES)}), or documents ({', '.join(SUFFIXES)})"
         )
     return found[0]
 
@@ -81,7 +78,7 @@ def _layouts(path: Path) -> list[str]:
     if path.is_file():
         kind = "text" if _is_text(path) else "pairs"
         return [kind] if tables.suffix_of(path) else []
-    names = {file.name.partition(".jsonl")[0] for file in path.iterdir() if file.is_file()}
+    names = {file.name.removesuffix(".parquet").partition(".jsonl")[0] for file in path.iterdir()}
     if "corpus" in names and ("queries" in names or not _pairs_in(path)):
         return ["beir"]
     if any(path.glob("collection.tsv*")):
@@ -91,7 +88,7 @@ def _layouts(path: Path) -> list[str]:
     texts = [file for file in files if file.suffix.lower() in SUFFIXES]
     if has_tables:
         texts = [file for file in texts if not ABOUT.match(file.name)]
-    if not texts and len(files) == 1 and has_tables and _is_text(files[0]):
+    if not texts and has_tables and all(map(_is_text, filter(tables.suffix_of, files))):
         return ["text"]
     # a table in a folder below is read only where there are no texts
     found = ["pairs"] if _tables_in(path) or (has_tables and not texts) else []
@@ -121,8 +118,8 @@ def _tables_in(path: Path) -> list[Path]:
 
 
 def _pairs_in(path: Path) -> list[Path]:
-    """List the tables in a folder except ``corpus.*``, which has passages without queries."""
-    return [file for file in _tables_in(path) if not file.name.startswith("corpus.")]
+    """List the tables in a folder except those of passages without queries."""
+    return [file for file in _tables_in(path) if not file.name.startswith(PASSAGES)]
 
 
 def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str, Any]:
@@ -130,15 +127,12 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
 
     Pairs may also be in one folder below, as in ``data`` of data sets at the Hugging Face hub.
     """
-    if source != "pairs":
-        if query or positive:
-            raise InputError(
-                f"--query and --positive name columns of pairs, but {path} is read as {source}; "
-                "remove them, or give a table of pairs"
-            )
+    named = {"query": query, "positive": positive}
+    named = {key: value for key, value in named.items() if value}
+    if source != "pairs":  # which refuses columns
         files = files_below(path)
         is_table = source == "text" and len(files) == 1 and tables.suffix_of(files[0])
-        return {"path": str(files[0] if is_table else path)}
+        return {"path": str(files[0] if is_table else path), **named}
     if path.is_dir() and not _tables_in(path):
         folders = sorted({file.parent for file in files_below(path) if tables.suffix_of(file)})
         if len(folders) != 1:
@@ -154,7 +148,7 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
         corpus = [file for file in _tables_in(path) if file not in pairs]
         if len(pairs) == 1:
             settings["path"] = str(pairs[0])
-        elif DIVIDED not in {split_of(file)[0] for file in pairs}:
+        elif DIVIDED not in by_split(pairs):
             names = ", ".join(file.name for file in _tables_in(path))
             raise InputError(
                 f"{path} contains the tables {names}, and no {DIVIDED}.csv (or another suffix) "
@@ -162,8 +156,7 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
             )
         if corpus:
             settings["corpus"] = str(corpus[0])
-    named = {"query": query, "positive": positive}
-    return settings | {key: value for key, value in named.items() if value}
+    return settings | named
 
 
 def survey(source: str, path: Path, settings: dict[str, Any]) -> Survey:
@@ -173,39 +166,50 @@ def survey(source: str, path: Path, settings: dict[str, Any]) -> Survey:
     """
     reader: Source = parse(collections.source(source).Settings, settings)
     collection = reader.load()
-    words = []
-    pieces = []
-    latin = 0
-    letters = 0
+    texts = []
     made: dict[str, set[str]] = {method: set() for method in METHODS}
     rows = collection.rows()
     for name, title, text in islice(rows, SAMPLE):
-        whole = f"{title} {text}"
-        scripts = _scripts(whole)
-        latin += scripts["LATIN"]
-        letters += scripts.total()
-        words.append(len(whole.split()))
-        pieces.append(_pieces(whole, scripts))
+        texts.append(f"{title} {text}")
         for method in METHODS:
             parts = divided(name, title, text, method)
             if parts:
                 made[method].add(parts[0])
     known = collections.counts(collection).splits
-    asked = list(chain.from_iterable(frame["text"] for frame in collection.queries.values()))
+    asked = [text for frame in collection.queries.values() for text in frame["text"]]
     read = set(reader.depends())
     unread = [file for file in files_below(path) if file not in read]
     return Survey(
         source=source,
         settings=settings,
-        passages=len(words) + sum(1 for _ in rows),
+        passages=len(texts) + sum(1 for _ in rows),
         judged={split: judgments.queries or 0 for split, judgments in known.items()},
         unjudged=[split for split, has in reader.judged().items() if not has],
-        words=(_most(words), _most([len(text.split()) for text in asked])),
-        pieces=(_most(pieces), _most([_pieces(text, _scripts(text)) for text in asked])),
-        latin=latin / max(1, letters),
-        made={method: len(queries) / max(1, len(words)) for method, queries in made.items()},
+        words=tuple(longest([len(scripts.words(text)) for text in own]) for own in (texts, asked)),
+        language=scripts.language_of(texts),
+        made={method: len(queries) / max(1, len(texts)) for method, queries in made.items()},
         unread=[str(file.relative_to(path)) for file in unread],
+        sample=(texts[:PIECES], asked[:PIECES]),
     )
+
+
+def pieces(found: Survey, tokenizer: Path | None, vocabulary: int) -> tuple[int, ...]:
+    """Return the 95th percentiles of the word-pieces of passages and of queries.
+
+    tokenizer: the folder of a published one; None: one of `vocabulary` word-pieces will be trained
+    on the passages, and is trained on the sample here.
+    """
+    from cdmae.tokens import tokenise
+
+    if tokenizer:
+        loaded = tokenise.load_tokenizer(tokenizer)
+    else:
+        loaded = tokenise.train_tokenizer(found.sample[0], vocabulary)
+    counted = []
+    for texts in found.sample:
+        read = loaded(texts, add_special_tokens=False)["input_ids"] if texts else []
+        counted.append(longest([len(ids) for ids in read]))
+    return tuple(counted)
 
 
 def some(names: list[str]) -> str:
@@ -214,20 +218,6 @@ def some(names: list[str]) -> str:
     return f"{listed} and {len(names) - NAMED:,} more" if len(names) > NAMED else listed
 
 
-def _scripts(text: str) -> Counter[str]:
-    """Count a text's letters by script, which is the first word of a letter's Unicode name."""
-    scripts: Counter[str] = Counter()
-    for letter, count in Counter(filter(str.isalpha, text)).items():
-        scripts[unicodedata.name(letter, "UNKNOWN").split()[0].split("-")[0]] += count
-    return scripts
-
-
-def _pieces(text: str, scripts: Counter[str]) -> int:
-    """Estimate a text's word-pieces: one per letter in dense scripts, else 1.4 per word."""
-    dense = sum(scripts[name] for name in _DENSE)
-    return dense + round(1.4 * len(text.split()))
-
-
-def _most(lengths: list[int]) -> int:
+def longest(lengths: list[int]) -> int:
     """Return the 95th percentile of lengths, or 0 without lengths."""
     return int(np.percentile(lengths, 95)) if lengths else 0

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cdmae import formats
 from cdmae.config.kinds import TEACHERS
-from cdmae.evaluation.significance import Difference
+from cdmae.formats import listed, percent, points, probability
 from cdmae.report import columns
 from cdmae.report.columns import Column
-from cdmae.report.comparisons import Pair, named, retrievers
+from cdmae.report.comparisons import Pair, retrievers, tested
 from cdmae.report.facts import Facts
 from cdmae.report.negatives import audit
 
@@ -43,10 +42,10 @@ def noted(facts: Facts) -> list[Alarm]:
     """List the notes of the trainings, such as a collapse; random weights have no knowledge."""
     found = []
     for name, training in {**facts.encoders, **facts.trained}.items():
-        encoder = name if name in facts.encoders else facts.encoder_of(name)
+        encoder = name if name in facts.encoders else facts.kind(name).encoder
         for note in training.about.get("notes", []):
             if INITIAL not in note or _checkpoint(facts, encoder):
-                found.append(Alarm(name, f"{note}.{_taught(facts, name)}"))
+                found.append(Alarm(f"{name}:", f"{note}.{_taught(facts, name)}"))
     return found
 
 
@@ -55,12 +54,11 @@ def worse_than_input(facts: Facts, column: Column) -> list[Alarm]:
     found = []
     for name in facts.systems:
         run = facts.system(name).get("reranks", "")
-        gap = _difference(facts, column, name, run)
+        gap = tested(facts, column, Pair(name, run)) if run else None
         if gap and gap.verdict == "worse":
-            points = formats.points(abs(gap.difference))
             words = (
-                f"ranks {points} points below {run}, the run that it reorders "
-                f"({formats.probability(gap.p)}): use {run} without it.{_taught(facts, name)}"
+                f"ranks {points(-gap.difference)} points below {run}, the run that it reorders "
+                f"({probability(gap.p)}): use {run} without it.{_taught(facts, name)}"
             )
             found.append(Alarm(name, words))
     return found
@@ -76,12 +74,12 @@ def misled(facts: Facts) -> list[Alarm]:
     for student, shares in audit(facts).items():
         if shares.random >= shares.mined:
             words = (
-                f"scores {formats.percent(shares.random, decimals=1)} of the random negatives of "
-                f"{student} above the judged passage, and "
-                f"{formats.percent(shares.mined, decimals=1)} of the mined ones: random passages "
-                "are hardly ever right answers, so its scores say little about relevance."
+                f"scores {percent(shares.random, decimals=1)} of the random negatives of {student} "
+                f"above the judged passage, and {percent(shares.mined, decimals=1)} of the mined "
+                "ones: random passages are hardly ever right answers, so its scores say little "
+                "about relevance."
             )
-            found.append(Alarm(facts.system(student).get("teacher", ""), words))
+            found.append(Alarm(facts.kind(student).teacher, words))
     return found
 
 
@@ -90,27 +88,20 @@ def worse_than_checkpoint(facts: Facts, column: Column) -> list[Alarm]:
 
     The checkpoint must be measured as a system of kind external.
     """
-    models = {facts.system(name).get("model"): name for name in facts.systems}
+    published = {facts.system(name).get("model"): name for name in facts.systems}
     found = []
     for name in retrievers(facts):
-        start = _checkpoint(facts, facts.encoder_of(name))
-        checkpoint = models.get(start, "") if start else ""
-        gap = _difference(facts, column, name, checkpoint)
+        start = _checkpoint(facts, facts.kind(name).encoder)
+        checkpoint = published.get(start, "") if start else ""
+        gap = tested(facts, column, Pair(name, checkpoint)) if checkpoint else None
         if gap and gap.verdict == "worse":
             words = (
-                f"is worse than its initial checkpoint ({formats.probability(gap.p)}): "
-                f"{checkpoint}, as it was published, reaches {formats.points(gap.b)}; after "
-                f"the training here it reaches {formats.points(gap.a)}."
+                f"is worse than its initial checkpoint ({probability(gap.p)}): {checkpoint}, as it "
+                f"was published, reaches {points(gap.b)}; after the training here it reaches "
+                f"{points(gap.a)}."
             )
             found.append(Alarm(name, words, CAUSES))
     return found
-
-
-def _difference(facts: Facts, column: Column, a: str, b: str) -> Difference | None:
-    """Compare two systems as the page does if it names the pair, or alone; None without both."""
-    if not b or a == b:
-        return None
-    return named(facts, column).get(Pair(a, b)) or columns.difference(facts, column, a, b)
 
 
 def _checkpoint(facts: Facts, encoder: str) -> str:
@@ -123,4 +114,4 @@ def _taught(facts: Facts, name: str) -> str:
     """Return a sentence about the students of a system; "" without any."""
     entries = facts.entries("systems").items()
     students = [other for other, entry in entries if name in [entry.get(key) for key in TEACHERS]]
-    return f" It taught {formats.listed(students)}." if students else ""
+    return f" It taught {listed(students)}." if students else ""

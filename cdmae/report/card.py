@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,12 @@ from cdmae.formats import count, markdown, measure_name, points, without_folders
 from cdmae.report.templates import fill
 
 README = "README.md"
-# the uses of a collection, by the part of the facts that refers to it
-USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}
 # defaults for retrievers whose cdmae.json does not record these settings
 POOLED = {
     "head": "dense", "pooling": "cls", "similarity": "dot", "pieces": "all", "target": "ranking",
 }  # fmt: skip
-PARTS = ("start", "before", "importance", "encoder", "stage")  # the parts whose settings are listed
+# the parts of the facts with settings that the card lists
+PARTS = ("start", "before", "importance", "encoder", "stage", "system", "training")
 # the library that loads a model, and the tags at the hub, by the form of the model
 TAGS = {
     "reranker": ("sentence-transformers", ["cross-encoder", "reranker"]),
@@ -59,19 +59,14 @@ def release(
             "delete the folder and train it again"
         )
     about = {name: read_json(path) for name, path in facts["about"].items()}
-    facts = facts | {"about": about}
-    facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
+    training = read_json(model / "about.json") if (model / "about.json").exists() else {}
     described = read_json(model / "cdmae.json")
     others = {path.stem: read_measures(path) for path in beside or ()}
+    facts = facts | {"about": about, "training": training}
     text = card(facts, read_measures(measures), described, str(output), others)
+    left_out = shutil.ignore_patterns(".*", README)
     with complete(output) as folder:
-        for path in sorted(model.rglob("*")):
-            place = folder / path.relative_to(model)
-            if path.is_dir():
-                place.mkdir(parents=True, exist_ok=True)
-            elif path.relative_to(model) != Path(README) and not path.name.startswith("."):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                link(path, place)
+        shutil.copytree(model, folder, copy_function=link, ignore=left_out)
         (folder / README).write_text(text, encoding="utf-8")
 
 
@@ -86,7 +81,7 @@ def card(
 
     The card has front matter for the hub, a description, usage, training data, results and limits.
 
-    facts: the mapping from `card` in `workflow/facts.py`: name, licence, languages, system, stage,
+    facts: the mapping from `cdmae.report.sources.card`: name, licence, languages, system, stage,
     encoder, start, importance, collections, and the encoders `before` the encoder, if any. `about`
     and `training` contain the about.json of each collection and of the training. measures: one row
     per query, as in `others`, by system. described: the contents of the model's cdmae.json. place:
@@ -96,31 +91,21 @@ def card(
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
     described = {**POOLED, **described}
-    training = facts["training"]
-    before = [encoder.get("collection") for encoder in facts.get("before", {}).values()]
-    uses = {}
-    for name in facts["collections"]:
-        uses[name] = [use for part, use in USES.items() if facts[part].get("collection") == name]
-        uses[name] += ["pre-training before that"] if name in before else []
+    collections = {}
+    for name, source in facts["collections"].items():
+        collections[name] = {**source, "record": facts["about"].get(name, {})}
     settings = {part: facts[part] for part in PARTS if facts.get(part)}
-    commit = training.get("commits", {}).get("checkpoint")
-    if commit:
-        settings["start"] = {**facts["start"], "commit": commit}
     form = _form(described)
     means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
+    named = facts | described | {"collections": collections}
     text = fill(
         "card.md.j2",
-        **facts,
-        **described,
+        **named,
         form=form,
-        uses=uses,
         place=json.dumps(without_folders(place), ensure_ascii=False),
         measures=_results({"this model": measures, **(others or {})}),
         others=list(others or {}),
         front_matter=_front_matter(facts, base_model, means, form).to_yaml(),
-        taken=training
-        if {"steps", "queries", "seconds", "parameters"} <= training.keys()
-        else None,
         settings=settings,
     )
     return f"{text}\n"
@@ -139,21 +124,15 @@ def _form(described: dict[str, Any]) -> str:
 
 def _results(systems: dict[str, pd.DataFrame]) -> str:
     """Make a Markdown table: a row per collection, split and system, and a column per measure."""
-    own, *_ = systems.values()
+    targets = ["collection", "split"]
     rows = pd.concat([frame.assign(system=name) for name, frame in systems.items()])
-    keys = ["collection", "split", "system"]
-    means = rows.groupby([*keys, "measure"], sort=False)["value"].mean()
-    queries = rows.groupby(keys, sort=False)["query_id"].nunique()
-    targets = own.groupby(keys[:2], sort=False).groups
-    order = [(*target, system) for target in targets for system in systems]
-    shown = means.map(points).unstack("measure", fill_value="")
-    shown = shown.reindex(
-        index=pd.MultiIndex.from_tuples(order, names=keys), columns=own["measure"].unique()
-    )
-    shown = shown.rename(columns=measure_name)
+    rows = rows.merge(systems["this model"][[*targets, "measure"]].drop_duplicates())
+    means = rows.pivot_table("value", targets, ["system", "measure"], sort=False)
+    shown = means.map(points).stack("system", future_stack=True).rename(columns=measure_name)
+    queries = rows.groupby([*targets, "system"])["query_id"].nunique()
     shown.insert(0, "queries", queries.map(count))
-    sides = [*["left"] * len(keys), *["right"] * shown.shape[1]]
     shown = shown.rename(index=markdown).reset_index()
+    sides = ["left"] * 3 + ["right"] * (shown.shape[1] - 3)
     return shown.to_markdown(index=False, colalign=sides, disable_numparse=True)
 
 

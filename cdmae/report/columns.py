@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, pooled
@@ -11,17 +13,13 @@ from cdmae.report.facts import Facts, Target
 MOST_SETS = 4  # zero-shot collections that have a column each; more share one
 
 
-@dataclass(frozen=True)
-class Column:
-    """The mean over `sets` of the means over each set's targets, in one measure.
-
-    The forums of CQADupStack are one set. key: the corresponding column of the paper, if any.
-    """
+class Column(NamedTuple):
+    """The mean over targets in one measure; weights: one per target, with sum 1."""
 
     name: str
-    sets: tuple[tuple[Target, ...], ...]
+    targets: tuple[Target, ...]
+    weights: tuple[float, ...]
     measure: str
-    key: object = None
 
     @property
     def unit(self) -> str:
@@ -33,15 +31,17 @@ class Column:
         """Return the column's header: its name with the measure."""
         return f"{self.name}, {self.unit}"
 
-    @property
-    def targets(self) -> list[Target]:
-        """List the targets of all sets."""
-        return [target for targets in self.sets for target in targets]
-
 
 def of(target: Target, measure: str) -> Column:
     """Make the column of one target."""
-    return Column(str(target), ((target,),), measure)
+    return Column(str(target), (target,), (1.0,), measure)
+
+
+def together(columns: Sequence[Column], name: str) -> Column:
+    """Average columns with equal weight, in the measure of the first column."""
+    targets = tuple(target for column in columns for target in column.targets)
+    weights = tuple(weight / len(columns) for column in columns for weight in column.weights)
+    return Column(name, targets, weights, columns[0].measure)
 
 
 def difference(facts: Facts, column: Column, a: str, b: str) -> Difference | None:
@@ -49,26 +49,17 @@ def difference(facts: Facts, column: Column, a: str, b: str) -> Difference | Non
 
     seeds: 0 if no training affects either system.
     """
-    values = []
-    weights = []
-    for targets in column.sets:
-        for target in targets:
-            pair = facts.pair(a, b, target, column.measure)
-            if pair is None:
-                return None
-            values.append(pair)
-            weights.append(1 / (len(column.sets) * len(targets)))
-    gap = pooled(values, weights)
+    values = [facts.pair(a, b, target, column.measure) for target in column.targets]
+    if None in values:
+        return None
+    gap = pooled(values, column.weights)
     return gap if facts.learns(a) or facts.learns(b) else replace(gap, seeds=0)
 
 
-def in_domain(facts: Facts) -> list[Column]:
-    """List the targets that are not zero-shot, in their main measure."""
-    return [
-        of(target, facts.main_measure(target))
-        for target in facts.targets
-        if not facts.zero_shot(target)
-    ]
+def inside(facts: Facts) -> list[Column]:
+    """List the targets that are not zero-shot, in the config's first measure."""
+    targets = [target for target in facts.targets if not facts.zero_shot(target)]
+    return [of(target, facts.measures_of(target)[0]) for target in targets]
 
 
 def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
@@ -76,28 +67,22 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
 
     CQADupStack is the mean of its forums, as in BEIR.
     """
-    sets: dict[str, list[Target]] = {}
+    sets: dict[str, list[Column]] = {}
     targets = [target for target in facts.targets if facts.zero_shot(target)]
     one_split = len({target.split for target in targets}) == 1
     for target in targets:
         name = target.collection if one_split else str(target)
         if target.collection.startswith("cqadupstack-"):
             name = "cqadupstack"
-        sets.setdefault(name, []).append(target)
-    measure = facts.first_measure if first else facts.main_measure
-    return [Column(name, (tuple(some),), measure(some[0])) for name, some in sets.items()]
-
-
-def together(columns: list[Column], name: str) -> Column:
-    """Average columns with equal weight, in the measure of the first column."""
-    sets = tuple(targets for column in columns for targets in column.sets)
-    return Column(name, sets, columns[0].measure)
+        measure = facts.measures_of(target)[0] if first else facts.main_measure(target)
+        sets.setdefault(name, []).append(of(target, measure))
+    return [together(some, name) for name, some in sets.items()]
 
 
 def reported(facts: Facts) -> Column | None:
     """Return the column of the first screen: a split that chose nothing, if there is one."""
     target = facts.reported
-    return of(target, facts.first_measure(target)) if target else None
+    return of(target, facts.measures_of(target)[0]) if target else None
 
 
 def overview(facts: Facts) -> list[Column]:
@@ -105,16 +90,15 @@ def overview(facts: Facts) -> list[Column]:
 
     If zero-shot collections are many, their mean replaces them.
     """
-    if not facts.reported:
+    main = reported(facts)
+    if main is None:
         return []
-    inside = [of(target, facts.first_measure(target)) for target in facts.targets]
-    inside = [column for column in inside if not facts.zero_shot(column.targets[0])]
     others = zero_shot(facts, first=True)
     if len(others) > MOST_SETS:
         others = [together(others, f"mean of {len(others)} collections")]
-    first = [column for column in [*inside, *others] if column.targets == [facts.reported]]
-    first = first or [of(facts.reported, facts.first_measure(facts.reported))]
-    return first + [column for column in [*inside, *others] if column not in first]
+    every = [*inside(facts), *others]
+    first = [column for column in every if column.targets == main.targets] or [main]
+    return first + [column for column in every if column not in first]
 
 
 def whole(facts: Facts) -> Column | None:
@@ -123,13 +107,8 @@ def whole(facts: Facts) -> Column | None:
     The forums of CQADupStack count as one target.
     """
     main = reported(facts)
-    inside = [of(target, facts.first_measure(target)) for target in facts.targets]
-    inside = [column for column in inside if not facts.zero_shot(column.targets[0])]
-    alike = [
-        column
-        for column in [*inside, *zero_shot(facts, first=True)]
-        if main and column.measure == main.measure
-    ]
+    every = [*inside(facts), *zero_shot(facts, first=True)]
+    alike = [column for column in every if main and column.measure == main.measure]
     if len(alike) < 2:
         return main
     return together(alike, f"the mean of {len(alike)} sets of queries")

@@ -25,10 +25,13 @@ UNIFORM = ("whole_word", "uniform")
 MASKINGS = ("encoder.decoder_masking", "encoder.encoder_masking")
 OBJECTIVE = "encoder.objective"
 MOST_NAMED = 3  # settings that a question names
-# kinds of comparisons: the masks on all sets of queries together, the one planned test, which is
+# Kinds of comparisons: the masks on all sets of queries together, the one planned test, which is
 # not corrected for the others; another named pair that varies one thing; the other named pairs; all
-# pairs on the reported split
-PLANNED, ONE_THING, NAMED, EVERY_PAIR = ("planned", "one thing", "named", "every pair")
+# pairs on the reported split.
+PLANNED = "planned"
+ONE_THING = "one thing"
+NAMED = "named"
+EVERY_PAIR = "every pair"
 COLUMNS = [
     "kind", "question", "system", "reference", "on", "measure", "mean", "reference_mean",
     "difference", "low", "high", "p", "verdict", "seeds", "queries",
@@ -60,7 +63,7 @@ class Change(NamedTuple):
     def words(self) -> str:
         """Describe the change."""
         if self.masking:
-            return masks_in_words(self.masking)
+            return f"masks: {self.masking.replace('_', ' ')} instead of uniform"
         if self.setting == OBJECTIVE and self.before == "none":
             return "pre-training"
         if self.setting == OBJECTIVE and self.after == "none":
@@ -77,19 +80,14 @@ def compared(facts: Facts) -> list[Pair]:
     are corrected over the comparisons with the same reference. Two systems that are listed in both
     directions are compared in the first direction.
     """
-    named = [
-        Pair(system, reference)
-        for system, references in facts.report.compare.items()
-        for reference in references
-        if system != EVERY
-    ]
-    of_all = [
-        Pair(system, reference)
-        for reference in (facts.baseline, *facts.report.compare.get(EVERY, ()))
-        for system in facts.systems
-    ]
+    pairs = []
+    for system, references in facts.report.compare.items():
+        if system != EVERY:
+            pairs += [Pair(system, reference) for reference in references]
+    for reference in (facts.baseline, *facts.report.compare.get(EVERY, ())):
+        pairs += [Pair(system, reference) for system in facts.systems]
     listed: dict[frozenset[str], Pair] = {}
-    for pair in [*named, *of_all]:
+    for pair in pairs:
         if pair.system != pair.reference and set(pair) <= set(facts.systems):
             listed.setdefault(frozenset(pair), pair)
     return list(listed.values())
@@ -103,49 +101,39 @@ def retrievers(facts: Facts) -> list[str]:
 
 
 @cache
-def change(facts: Facts, system: str, reference: str) -> Change | None:
+def change(facts: Facts, pair: Pair) -> Change | None:
     """Return the one setting in which two retrievers differ; None if they differ in more."""
-    known = retrievers(facts)
-    if system not in known or reference not in known:
+    if not set(pair) <= set(retrievers(facts)):
         return None
-    different = differences(facts, reference, system)
+    different = differences(facts, pair.reference, pair.system)
     if len(different) != 1:
         return None
     [(setting, (before, after))] = different.items()
     return Change(setting, before, after)
 
 
-@cache
 def question(facts: Facts, pair: Pair) -> tuple[str, str]:
     """Return the kind of a named pair, `ONE_THING` or `NAMED`, and its question in words."""
-    system, reference = pair
-    entry = facts.system(system)
-    if entry.get("reranks") == reference:
+    entry = facts.system(pair.system)
+    if entry.get("reranks") == pair.reference:
         return ONE_THING, "reranking"
-    if reference in (entry.get("of") or ()):
+    if pair.reference in (entry.get("of") or ()):
         return ONE_THING, "fusion"
-    if reference == facts.bm25:
+    if pair.reference == facts.bm25:
         return NAMED, "against BM25"
-    known = retrievers(facts)
-    if system not in known or reference not in known:
+    if not set(pair) <= set(retrievers(facts)):
         return NAMED, "another kind of system"
-    same_encoder = facts.encoder_of(system) == facts.encoder_of(reference)
-    if same_encoder and entry.get("negatives") == reference:
-        if any(entry.get(key) for key in TEACHERS):
-            return ONE_THING, "next stage: hard negatives and a teacher"
-        return ONE_THING, "next stage: hard negatives"
-    one = change(facts, system, reference)
+    reference = facts.system(pair.reference)
+    if entry["encoder"] == reference["encoder"] and entry.get("negatives") == pair.reference:
+        teacher = " and a teacher" if any(entry.get(key) for key in TEACHERS) else ""
+        return ONE_THING, f"next stage: hard negatives{teacher}"
+    one = change(facts, pair)
     if one:
         return ONE_THING, one.words
-    names = list(dict.fromkeys(map(_plain, differences(facts, reference, system))))
+    names = list(dict.fromkeys(map(_plain, differences(facts, pair.reference, pair.system))))
     if len(names) > MOST_NAMED:
         names = [*names[:MOST_NAMED], "..."]
     return NAMED, ", ".join(names) or "the same settings"
-
-
-def masks_in_words(masking: str) -> str:
-    """Describe the change from uniform masks to another masking."""
-    return f"masks: {masking.replace('_', ' ')} instead of uniform"
 
 
 def _plain(setting: str) -> str:
@@ -154,29 +142,25 @@ def _plain(setting: str) -> str:
 
 
 @cache
-def masking_pairs(facts: Facts) -> dict[Pair, str]:
-    """List the pairs (another masking, uniform) that differ in their masking alone, with its name.
+def masking_pairs(facts: Facts) -> dict[Pair, Change]:
+    """List the pairs (another masking, uniform) that differ in their masking alone.
 
     The pairs may be named in either direction. Masks by importance come first.
     """
-    found: dict[Pair, str] = {}
+    found: dict[Pair, Change] = {}
     for pair in compared(facts):
         for ordered in (pair, Pair(pair.reference, pair.system)):
-            one = change(facts, *ordered)
+            one = change(facts, ordered)
             if one and one.masking:
-                found[ordered] = one.masking
-    return dict(sorted(found.items(), key=lambda item: item[1] != "importance"))
+                found[ordered] = one
+    return dict(sorted(found.items(), key=lambda item: item[1].masking != "importance"))
 
 
-def not_pretrained(facts: Facts, system: str) -> str:
-    """Return the compared system that differs only in lacking pre-training; "" if none exists."""
-    for pair in compared(facts):
-        if system in pair:
-            [other] = set(pair) - {system}
-            one = change(facts, system, other)
-            if one and one.setting == OBJECTIVE and one.before == "none":
-                return other
-    return ""
+def masked(facts: Facts) -> dict[str, Any] | None:
+    """Return the words that the masks of the first encoder compared with uniform ones cover."""
+    encoders = [facts.kind(pair.system).encoder for pair in masking_pairs(facts)]
+    known = [facts.masked_terms.get(name) for name in [*encoders, *facts.masked_terms]]
+    return next(filter(None, known), None)
 
 
 # --- tests ----------------------------------------------------------------------------------------
@@ -184,14 +168,12 @@ def not_pretrained(facts: Facts, system: str) -> str:
 
 def _tested(facts: Facts, column: Column, pairs: Iterable[Pair]) -> dict[Pair, Difference]:
     """Test pairs of systems on a column, with Holm's correction for all of them."""
-    gaps = {}
-    for pair in pairs:
-        gap = columns.difference(facts, column, *pair)
-        if gap:
-            gaps[pair] = gap
-    return dict(zip(gaps, corrected([*gaps.values()]), strict=True))
+    gaps = {pair: columns.difference(facts, column, *pair) for pair in pairs}
+    measured = {pair: gap for pair, gap in gaps.items() if gap}
+    return dict(zip(measured, corrected([*measured.values()]), strict=True))
 
 
+@cache
 def named(facts: Facts, column: Column) -> dict[Pair, Difference]:
     """Test all named pairs on a column, with Holm's correction over each reference's pairs."""
     families: dict[str, list[Pair]] = {}
@@ -203,10 +185,9 @@ def named(facts: Facts, column: Column) -> dict[Pair, Difference]:
     return {pair: found[pair] for pair in compared(facts) if pair in found}
 
 
-def every_pair(facts: Facts, column: Column) -> dict[Pair, Difference]:
-    """Test all pairs of systems on a column, with Holm's correction over all pairs."""
-    pairs = itertools.starmap(Pair, itertools.combinations(facts.systems, 2))
-    return _tested(facts, column, pairs)
+def tested(facts: Facts, column: Column, pair: Pair) -> Difference | None:
+    """Test two systems as the page does if the config names the pair, or alone."""
+    return named(facts, column).get(pair) or columns.difference(facts, column, *pair)
 
 
 def frame(facts: Facts) -> pd.DataFrame:
@@ -222,14 +203,15 @@ def frame(facts: Facts) -> pd.DataFrame:
     reported = columns.reported(facts)
     if whole is None or reported is None:
         return pd.DataFrame(columns=COLUMNS)
-    masks, masking = next(iter(masking_pairs(facts).items()), (None, ""))
+    masks = next(iter(masking_pairs(facts)), None)
     planned = columns.difference(facts, whole, *masks) if masks else None
-    if planned:
-        add(PLANNED, masks_in_words(masking), masks, whole, planned)
+    if masks and planned:
+        add(PLANNED, change(facts, masks).words, masks, whole, planned)
     for column in dict.fromkeys([whole, *columns.overview(facts)]):
         for pair, gap in named(facts, column).items():
             if not planned or column != whole or {*pair} != {*masks}:
                 add(*question(facts, pair), pair, column, gap)
-    for pair, gap in every_pair(facts, reported).items():
+    every = itertools.starmap(Pair, itertools.combinations(facts.systems, 2))
+    for pair, gap in _tested(facts, reported, every).items():
         add(EVERY_PAIR, "", pair, reported, gap)
     return pd.DataFrame(rows, columns=COLUMNS)

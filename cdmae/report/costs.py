@@ -12,9 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from cdmae import formats
-from cdmae.config.kinds import LEARNT_FROM, AnySystem
-from cdmae.fields import parse
+from cdmae.config.kinds import LEARNT_FROM
 from cdmae.files import read_json
 from cdmae.report.facts import Facts
 
@@ -35,7 +33,6 @@ class Cost(NamedTuple):
     flops: float  # expected multiplications of a sparse query with a passage
 
 
-@cache
 def cost(facts: Facts, system: str) -> Cost:
     """Add up the cost of a system and of all systems that provide its input runs."""
     together = members(facts, system)
@@ -49,50 +46,40 @@ def cost(facts: Facts, system: str) -> Cost:
     )
 
 
-def parts(facts: Facts, system: str) -> list[str]:
-    """List the systems that provide the runs or vectors with which a system answers a query."""
-    entry = facts.system(system)
-    return parse(AnySystem, formats.without_folders(entry)).parts() if entry else []
-
-
 @cache
 def members(facts: Facts, system: str) -> list[str]:
     """List a system and all of its parts without duplicates."""
     found = [system]
-    for part in parts(facts, system):
+    for part in facts.kind(system).parts():
         found += [name for name in members(facts, part) if name not in found]
     return found
 
 
 def _parameters(facts: Facts, system: str) -> float:
     kind = facts.kind(system)
-    if kind.trained and system in facts.trained:
+    if system in facts.trained:
         return float(facts.trained[system].about.get("parameters", math.nan))
-    # BM25 and a fusion have no network; a feedback system uses the network of its part
-    own = facts.system(system).get("model")
-    unknown = kind.third_party or kind.trained
-    return math.nan if own or not facts.system(system) or unknown else 0.0
+    # BM25 and a fusion have no network
+    return math.nan if kind.model or kind.third_party or kind.trained else 0.0
 
 
 def _megabytes(facts: Facts, system: str) -> float:
     kind = facts.kind(system)
     if kind.lexical:
-        folder = facts.paths.get("indexes", {}).get(system)
+        folder = facts.given.get("indexes", {}).get(system)
         return _size(Path(folder)) / MEGABYTE if folder else math.nan
     if not kind.index:  # it searches no index of its own
         return math.nan if kind.third_party else 0.0
-    shown = facts.paths.get("deciding")
-    if not shown:
-        return math.nan
     if system in facts.sparsity:
         return _sparsity(facts, system, "megabytes")
-    stage = facts.entries("stages").get(facts.system(system).get("stage", ""), {})
-    config = Path(facts.paths.get("trained", {}).get(system, ""), "config.json")
-    if stage.get("head", "dense") != "dense" or not config.is_file():
+    stage = facts.entries("stages").get(kind.stage, {})
+    config = Path(facts.given.get("trained", {}).get(system, ""), "config.json")
+    deciding = facts.given.get("deciding")
+    if not deciding or stage.get("head", "dense") != "dense" or not config.is_file():
         return math.nan
     # vectors are stored as float32 [P, D], which is their size but for the headers
     dimensions = read_json(config).get("hidden_size", math.nan)
-    return facts.collections[shown[0]].passages * dimensions * FLOAT / MEGABYTE
+    return facts.collections[deciding[0]].passages * dimensions * FLOAT / MEGABYTE
 
 
 def _sparsity(facts: Facts, system: str, quantity: str) -> float:
@@ -113,39 +100,33 @@ def _milliseconds(facts: Facts, system: str) -> float:
         return math.nan  # the same job encodes the passages
     jobs = facts.benchmarks
     own = jobs[jobs["rule"].isin(ANSWERING) & (jobs["job"] == f"{system}.evaluated")]["work"]
-    queries = sum(facts.queries(target) for target in facts.targets)
-    return 1000 * float(own.sum(min_count=1)) / queries if queries else math.nan
+    queries = sum(map(facts.queries, facts.targets))
+    return 1000 * float(own.sum(min_count=1)) / queries
 
 
 def _training_seconds(facts: Facts, system: str) -> float:
     """Add up the seconds of all trainings behind a system; nan if one of them is not recorded."""
-    needed = _needed(facts, system)
-    encoders = dict.fromkeys(facts.encoder_of(name) for name in needed)
-    seconds = 0.0
-    for name in needed:
-        kind = facts.kind(name)
-        if kind.trained:
-            trained = facts.trained.get(name)
-            seconds += float(trained.about.get("seconds", math.nan)) if trained else math.nan
-        elif kind.neural and not parts(facts, name):
-            seconds = math.nan  # a published model or a run, which was trained elsewhere
-    for encoder in filter(None, encoders):
-        for name in _before(facts, encoder):
-            if facts.entries("encoders").get(name, {}).get("objective") != "none":
-                seconds += facts.pretraining_seconds(name)
-    return seconds
-
-
-def _needed(facts: Facts, system: str) -> list[str]:
-    """List a system and every system that it reads or learns from, each once."""
     needed = [system]
     for name in needed:  # grows while it is read
-        entry = facts.system(name)
-        sources = [entry.get(key, "") for key in LEARNT_FROM]
-        for source in filter(None, [*sources, *parts(facts, name)]):
+        kind = facts.kind(name)
+        learnt_from = [getattr(kind, key, "") for key in LEARNT_FROM]
+        for source in filter(None, [*learnt_from, *kind.parts()]):
             if source not in needed:
                 needed.append(source)
-    return needed
+    seconds = 0.0
+    encoders = {}
+    for name in needed:
+        kind = facts.kind(name)
+        encoders |= dict.fromkeys(_before(facts, kind.encoder) if kind.encoder else ())
+        if kind.trained:
+            about = facts.trained[name].about if name in facts.trained else {}
+            seconds += float(about.get("seconds", math.nan))
+        elif kind.neural and not kind.parts():
+            seconds = math.nan  # a published model or a run, which was trained elsewhere
+    for encoder in encoders:
+        if facts.entries("encoders").get(encoder, {}).get("objective") != "none":
+            seconds += facts.pretraining_seconds(encoder)
+    return seconds
 
 
 def _before(facts: Facts, encoder: str) -> Iterator[str]:

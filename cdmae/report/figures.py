@@ -10,179 +10,118 @@ from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib as mpl
+import pandas as pd
 from markupsafe import Markup, escape
 
-from cdmae import formats
+from cdmae.formats import printable
 
 mpl.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402 (after the choice of a backend)
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-COLOURS = dict(
-    re.findall(
-        r"--([\w-]+):light-dark\((#\w+),",
-        Path(__file__).with_name("colours.css").read_text(encoding="utf-8"),
-    )
-)
-# every colour is drawn as a placeholder, which `svg` replaces by a variable or by a literal colour
-HEX = {name: f"#0000{number:02x}" for number, name in enumerate(COLOURS, 1)}
-SERIES = [name for name in COLOURS if re.fullmatch(r"s\d", name)]
+STYLES = Path(__file__).with_name("colours.css").read_text(encoding="utf-8")
+# each colour of the style sheet is drawn as a placeholder, which `_html` replaces by its variable
+HEX = {
+    name: f"#0000{number:02x}"
+    for number, name in enumerate(re.findall(r"--([\w-]+):light-dark", STYLES), 1)
+}
+SERIES = [name for name in HEX if re.fullmatch(r"s\d", name)]
 GREY = "s2"
 LINES = ("-", "--", ":")
 WIDE = 4  # inches, above which a figure takes the space of two
-AIR = 1.06  # the page's font may be wider than the one by which matplotlib measures
 STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "cdmae", "font.size": 9,
     "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": HEX["soft"],
     "axes.labelcolor": HEX["soft"], "text.color": HEX["ink"], "xtick.color": HEX["soft"],
     "ytick.color": HEX["soft"], "ytick.labelcolor": HEX["ink"], "grid.color": HEX["rule"],
     "axes.axisbelow": True, "figure.constrained_layout.use": True, "legend.frameon": False,
-    "legend.fontsize": 8,
+    "legend.fontsize": 8, "text.parse_math": False,
 }  # fmt: skip
 
 
-class Drawn(NamedTuple):
-    """A figure: its title, a description for screen readers, and the SVG with placeholders."""
-
-    title: str
-    description: str
-    body: str
-    wide: bool
-
-    @property
-    def html(self) -> Markup:
-        """Return the figure for the page, in the page's colours and font."""
-        body = self.body
-        for name, code in HEX.items():
-            body = body.replace(code, f"var(--{name})")
-        body = re.sub(r"(font: [\d.]+px) [^;\"]*", r"\1 var(--sans)", body)
-        kind = ' class="wide"' if self.wide else ""
-        title = f"<figcaption>{escape(self.title)}</figcaption>"
-        return Markup(f"<figure{kind}>{title}{body}</figure>")
-
-    @property
-    def standalone(self) -> str:
-        """Return the figure as the text of an SVG file."""
-        body = self.body
-        for name, code in HEX.items():
-            body = body.replace(code, COLOURS[name])
-        return body + "\n"
-
-
 class Series(NamedTuple):
-    """A line: its name, its points, and its colour."""
+    """A line: its name, its values by position, and its colour."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
+    values: pd.Series
     colour: str
-
-
-class Interval(NamedTuple):
-    """A row of a forest: its label, the interval and the mean, its colour, and if it is filled."""
-
-    label: str
-    low: float
-    mean: float
-    high: float
-    colour: str
-    filled: bool
 
 
 @contextmanager
-def _axes(width: float, height: float, panels: int = 1) -> Iterator[tuple[Figure, list[Axes]]]:
+def _axes(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(1, panels, squeeze=False, figsize=(width, height))
-        yield figure, list(axes[0])
+        figure, axes = plt.subplots(figsize=(width, height))
+        yield figure, axes
         plt.close(figure)
 
 
-def _drawn(figure: Figure, title: str, description: str) -> Drawn:
+def _html(figure: Figure, title: str, description: str) -> Markup:
+    """Return the figure with its title; description: for screen readers."""
     out = io.StringIO()
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
-    text = out.getvalue()
-    text = text[text.index("<svg") :]
-    description = formats.printable(description)
+    body = out.getvalue().partition("<svg")[2]
     label = f'role="img" aria-label="{escape(description)}"'
-    text = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', label, text, count=1)
-    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    text = re.sub(r'<g id="[\w.]+">', "<g>", text)
-    return Drawn(title, description, text.strip(), figure.get_figwidth() > WIDE)
+    body = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', lambda _: label, body, count=1)
+    body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
+    body = re.sub(r'<g id="[\w.]+">', "<g>", body)
+    body = re.sub(r"(font: [\d.]+px) [^;\"]*", r"\1 var(--sans)", body)
+    for name, code in HEX.items():
+        body = body.replace(code, f"var(--{name})")
+    kind = ' class="wide"' if figure.get_figwidth() > WIDE else ""
+    caption = f"<figcaption>{escape(title)}</figcaption>"
+    return Markup(printable(f"<figure{kind}>{caption}<svg {body.strip()}</figure>"))
 
 
-def forest(title: str, rows: Sequence[Interval], unit: str) -> Drawn | None:
-    """Draw differences with their intervals."""
-    if not rows:
-        return None
-    longest = max(len(row.label) for row in rows)
-    with _axes(3.2 + 0.062 * longest * AIR, 0.6 + 0.24 * len(rows)) as (figure, [axes]):
-        for at, row in enumerate(rows):
+def forest(title: str, rows: pd.DataFrame, unit: str) -> Markup:
+    """Draw differences with their intervals, filled where seeds are counted; nothing without rows.
+
+    rows: the columns label, difference, low, high (in points), colour and seeds.
+    """
+    if rows.empty:
+        return Markup("")
+    longest = rows["label"].str.len().max()
+    with _axes(3.2 + 0.066 * longest, 0.6 + 0.24 * len(rows)) as (figure, axes):
+        for at, row in enumerate(rows.itertuples()):
             colour = HEX[row.colour]
             axes.plot([row.low, row.high], [at, at], color=colour, lw=1.5)
-            face = colour if row.filled else HEX["paper"]
-            axes.plot(row.mean, at, "o", color=colour, mfc=face, ms=5)
+            face = colour if row.seeds > 1 else HEX["paper"]
+            axes.plot(row.difference, at, "o", color=colour, mfc=face, ms=5)
         axes.axvline(0, color=HEX["ink"], lw=0.8)
-        axes.set_yticks(range(len(rows)), [_text(row.label) for row in rows])
+        axes.set_yticks(range(len(rows)), rows["label"].map(printable))
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
         axes.invert_yaxis()
         axes.set_xlabel(unit)
-        told = (f"{row.label} {row.mean:+.1f} ({row.low:+.1f} to {row.high:+.1f})" for row in rows)
-        return _drawn(figure, title, "; ".join(told))
+        told = rows["label"] + rows["difference"].map(" {:+.1f}".format)
+        return _html(figure, title, "; ".join(told))
 
 
 def lines(
     title: str, series: Sequence[Series], x: str, y: str, *, names: Sequence[str] = ()
-) -> Drawn | None:
+) -> Markup:
     """Draw one line per series; names: the names of the positions 0, 1, ... on the x axis."""
-    series = [line for line in series if len(line.x)]
+    series = [line for line in series if len(line.values)]
     if not series:
-        return None
-    legend = len(series) > 1
-    extra = 0.16 * -(-len(series) // 2) if legend else 0
-    with _axes(3.6, 2.1 + extra) as (figure, [axes]):
+        return Markup("")
+    rows = -(-len(series) // 2)  # of the legend
+    with _axes(3.6, 2.1 + 0.16 * rows) as (figure, axes):
         for at, line in enumerate(series):
             dashes = LINES[at // len(SERIES) % len(LINES)]
-            mark = "o" if len(line.x) < 12 else ""
+            mark = "o" if len(line.values) < 12 else ""
             style = {"marker": mark, "ms": 3.5, "lw": 1.6, "ls": dashes}
-            axes.plot(line.x, line.y, color=HEX[line.colour], label=_text(line.name), **style)
+            axes.plot(line.values, color=HEX[line.colour], label=printable(line.name), **style)
         axes.grid(axis="y")
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         if names:
             axes.set_xticks(range(len(names)), names)
-        if legend:
+        if len(series) > 1:
             figure.legend(loc="outside lower center", ncols=2)
-        told = (f"{line.name} from {line.y[0]:.3g} to {line.y[-1]:.3g}" for line in series)
-        return _drawn(figure, title, "; ".join(told))
-
-
-def bars(
-    title: str, groups: Sequence[tuple[str, Sequence[tuple[str, float]], str]], unit: str
-) -> Drawn | None:
-    """Draw horizontal bars on one scale; groups: (name, [(label, value)], colour), a panel each."""
-    groups = [group for group in groups if group[1]]
-    if not groups:
-        return None
-    tall = max(len(rows) for _, rows, _ in groups)
-    high = max(value for _, rows, _ in groups for _, value in rows)
-    with _axes(2.8 * len(groups), 0.6 + 0.2 * tall, len(groups)) as (figure, panels):
-        for axes, (name, rows, colour) in zip(panels, groups, strict=True):
-            values = [value for _, value in rows]
-            drawn = axes.barh(range(len(rows)), values, color=HEX[colour], height=0.6)
-            axes.set_yticks(range(len(rows)), [_text(label) for label, _ in rows])
-            axes.bar_label(drawn, fmt="%.1f", padding=3)
-            axes.set_xlim(0, 1.2 * high)
-            axes.invert_yaxis()
-            axes.tick_params(left=False)
-            axes.set_title(_text(name), loc="left", fontsize=9)
-            axes.set_xlabel(unit)
-        told = (f"{name}: {', '.join(label for label, _ in rows)}" for name, rows, _ in groups)
-        return _drawn(figure, title, "; ".join(told))
-
-
-def _text(text: str) -> str:
-    """Protect a name from matplotlib's formulas, and SVG from control characters."""
-    return formats.printable(text).replace("$", r"\$")
+        told = []
+        for line in series:
+            first = line.values.iloc[0]
+            last = line.values.iloc[-1]
+            told.append(f"{line.name} from {first:.3g} to {last:.3g}")
+        return _html(figure, title, "; ".join(told))

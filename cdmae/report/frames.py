@@ -9,27 +9,27 @@ and differences are fractions, not points.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from cdmae.config.seeds import MARK
 from cdmae.report import comparisons, costs
 from cdmae.report.columns import Column
 from cdmae.report.facts import Facts
 from cdmae.report.negatives import audit
-from cdmae.report.records import Training
 
 RESULTS = ["system", "collection", "split", "measure", "seed", "value"]
 COSTS = ["kind", "name", "quantity", "value"]
 TRAININGS = ["training", "quantity", "step", "value"]
-# columns with texts, which may look like numbers
-TEXTS = {*RESULTS[:4], *COSTS[:3], *TRAININGS[:2], *comparisons.COLUMNS[:6], "verdict"}
-POINTS = 120  # rows per curve; further steps are averaged
-LOSSES = ("encoder_loss", "decoder_loss", "loss")
+# columns of numbers; texts in other columns may look like numbers or gaps
+NUMBERS = {"seed", "value", "step", "seeds", "queries", *comparisons.COLUMNS[6:12]}
 OF_TRAININGS = ("parameters", "queries", "steps", "seconds")  # of about.json
 DIGITS = "%.10g"  # of a number in the files
 
@@ -42,49 +42,34 @@ class Mean(NamedTuple):
     seeds: int
 
 
-class Frames(NamedTuple):
+@dataclass
+class Frames:
     """The numbers of a run."""
 
     results: pd.DataFrame
-    comparisons: pd.DataFrame
-    costs: pd.DataFrame
-    trainings: pd.DataFrame
+    comparisons: pd.DataFrame = field(default_factory=pd.DataFrame)
+    costs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    trainings: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @cached_property
+    def _means(self) -> dict[tuple[str, str, str, str], list[float]]:
+        """Map system, collection, split and measure to the means by seed."""
+        return self.results.groupby(RESULTS[:4])["value"].agg(list).to_dict()
 
     def mean(self, system: str, column: Column) -> Mean:
         """Average a system over a column, seed by seed; nan unless it was measured everywhere."""
-        rows = self.results
-        rows = rows[(rows["system"] == system) & (rows["measure"] == column.measure)]
-        by_target = rows.groupby(["collection", "split"])["value"].agg(list).to_dict()
-        of_sets = []
-        for targets in column.sets:
-            of_targets = [by_target.get(tuple(target), []) for target in targets]
-            of_sets.append(_by_seed(of_targets))
-        means = _by_seed(of_sets)
-        if not means:
+        keys = [(system, *target, column.measure) for target in column.targets]
+        if not all(key in self._means for key in keys):
             return Mean(math.nan, math.nan, 0)
-        deviation = stdev(means) if len(means) > 1 else math.nan
-        return Mean(fmean(means), deviation, len(means))
+        by_seed = np.dot(column.weights, [self._means[key] for key in keys])
+        deviation = by_seed.std(ddof=1) if len(by_seed) > 1 else math.nan
+        return Mean(float(by_seed.mean()), float(deviation), len(by_seed))
 
     def compared(self, kinds: Sequence[str], column: Column) -> pd.DataFrame:
         """Return the comparisons of some kinds on a column."""
         rows = self.comparisons
-        chosen = rows["kind"].isin(kinds)
-        chosen &= rows["on"] == column.name
-        chosen &= rows["measure"] == column.measure
-        return rows[chosen]
-
-    def pair(
-        self, kinds: Sequence[str], column: Column, system: str, reference: str
-    ) -> dict[str, Any] | None:
-        """Return the comparison of two systems in this direction; None if it was not tested."""
-        for row in self.compared(kinds, column).to_dict("records"):
-            names = (row["system"], row["reference"])
-            if names == (system, reference):
-                return row
-            if names == (reference, system):
-                turned = {"low": -row["high"], "high": -row["low"]}
-                return row | turned | {"difference": -row["difference"]}
-        return None
+        on = (rows["on"] == column.name) & (rows["measure"] == column.measure)
+        return rows[on & rows["kind"].isin(kinds)]
 
     def cost(self, kind: str) -> pd.DataFrame:
         """Return the costs of a kind: a row per name, and a column per quantity."""
@@ -96,71 +81,40 @@ class Frames(NamedTuple):
         """Return what was recorded of a training at several steps, by quantity and step."""
         rows = self.trainings
         rows = rows[(rows["training"] == training) & rows["step"].notna()]
-        found = {}
-        for quantity, own in rows.groupby("quantity", sort=False):
-            if len(own) > 1:
-                found[str(quantity)] = own.set_index("step")["value"]
-        return found
+        by_quantity = rows.set_index("step").groupby("quantity")["value"]
+        return {quantity: values for quantity, values in by_quantity if len(values) > 1}
 
     def write(self, folder: Path) -> None:
         """Write a CSV file per frame."""
-        for name, frame in self._asdict().items():
+        for name, frame in asdict(self).items():
             frame.to_csv(folder / f"{name}.csv", index=False, float_format=DIGITS)
-
-
-def _by_seed(values: Sequence[Sequence[float]]) -> list[float]:
-    """Average several lists of values, seed by seed."""
-    return [fmean(of_seed) for of_seed in zip(*values, strict=False)]
 
 
 def read(folder: Path | str) -> Frames:
     """Read the files of `Frames.write`; names remain text even if they look like numbers."""
-    types = dict.fromkeys(TEXTS, str)
-    frames = []
-    for name in Frames._fields:
-        path = Path(folder, f"{name}.csv")
-        frame = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=[""])
-        texts = [column for column in frame if column in TEXTS]
-        frame[texts] = frame[texts].fillna("")
-        frames.append(frame)
-    return Frames(*frames)
+    types = defaultdict(lambda: str, dict.fromkeys(NUMBERS, float))
+    found = {}
+    for one in fields(Frames):
+        path = Path(folder, f"{one.name}.csv")
+        gaps = dict.fromkeys(NUMBERS, "")
+        found[one.name] = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=gaps)
+    return Frames(**found)
 
 
 def gather(facts: Facts) -> Frames:
     """Compute all numbers of the report."""
-    return Frames(
-        results=_results(facts),
-        comparisons=comparisons.frame(facts),
-        costs=_costs(facts),
-        trainings=_trainings(facts),
-    )
+    return Frames(results(facts), comparisons.frame(facts), _costs(facts), _trainings(facts))
 
 
-def only_means(facts: Facts) -> Frames:
-    """Compute the means alone, for a table of the paper."""
-    nothing = pd.DataFrame()
-    return Frames(_results(facts), nothing, nothing, nothing)
-
-
-def _results(facts: Facts) -> pd.DataFrame:
+def results(facts: Facts) -> pd.DataFrame:
     """List the mean of every system on every target in every measure, by seed."""
     rows = []
     for (system, target, measure), values in facts.values.items():
-        means = values.mean().tolist()
-        seeds = _seeds(facts, system, len(means))
-        for seed, value in zip(seeds, means, strict=True):
-            rows.append([system, *target, measure, seed, value])
+        for name, mean in values.mean().items():
+            seed = name.partition(MARK)[2] or facts.seeds[0]
+            shown = int(seed) if facts.learns(system) else None
+            rows.append([system, *target, measure, shown, mean])
     return pd.DataFrame(rows, columns=RESULTS)
-
-
-def _seeds(facts: Facts, system: str, count: int) -> list[int | None]:
-    """List the seeds of a system's trainings; None for a system that no training affects."""
-    if not facts.learns(system):
-        return [None] * count
-    if count == 1 and system in facts.trained:
-        own = facts.trained[system].about.get("seed", facts.seed)  # maybe its entry's own
-        return [own]
-    return facts.seeds[:count]
 
 
 def _costs(facts: Facts) -> pd.DataFrame:
@@ -174,7 +128,7 @@ def _costs(facts: Facts) -> pd.DataFrame:
         rows.append(["rule", rule, "seconds", jobs["seconds"].sum()])
         rows.append(["rule", rule, "cpu", jobs["cpu"].sum(min_count=1)])
         rows.append(["rule", rule, "memory", jobs["memory"].max()])
-    rows.append(["run", "all jobs", "wall", facts.wall])
+    rows.append(["run", "all jobs", "wall", facts.given.get("wall", math.nan)])
     return pd.DataFrame(rows, columns=COSTS)
 
 
@@ -185,34 +139,8 @@ def _trainings(facts: Facts) -> pd.DataFrame:
         for quantity in OF_TRAININGS:
             if quantity in training.about:
                 rows.append([name, quantity, math.nan, float(training.about[quantity])])
-        for point in [*_losses(training), *_probes(training)]:
-            rows.append([name, *point])
+        rows += [[name, *point] for point in training.points]
     for student, shares in audit(facts).items():
         rows.append([student, "mined negatives above", math.nan, shares.mined])
         rows.append([student, "random negatives above", math.nan, shares.random])
     return pd.DataFrame(rows, columns=TRAININGS)
-
-
-def _losses(training: Training) -> list[tuple[str, float, float]]:
-    """List (quantity, last step, mean) for at most `POINTS` parts of each loss curve."""
-    found: list[tuple[str, float, float]] = []
-    if training.curve is None:
-        return found
-    for quantity in LOSSES:
-        if quantity in training.curve:
-            columns = training.curve[["step", quantity]]
-            rows = columns.apply(pd.to_numeric, errors="coerce").dropna().to_numpy(float)
-            for part in np.array_split(rows, min(POINTS, len(rows)) or 1):
-                if len(part):
-                    found.append((quantity, part[-1, 0], part[:, 1].mean()))
-    return found
-
-
-def _probes(training: Training) -> list[tuple[str, float, float]]:
-    """List (quantity, step, value) of the probes of a pre-training."""
-    found = []
-    for probe in (training.bottleneck, training.retrieval):
-        if probe is not None:
-            long = probe.melt(id_vars="step", var_name="quantity")
-            found += list(zip(long["quantity"], long["step"], long["value"], strict=True))
-    return found

@@ -7,6 +7,7 @@ A pair of query and passage has the key: query x number of passages + passage.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -30,21 +31,14 @@ class Audit(NamedTuple):
 
 def evenly(count: int, most: int) -> np.ndarray:
     """Return at most `most` evenly spaced indices below `count`, int64."""
-    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(np.int64))
+    return np.linspace(0, count - 1, min(count, most), dtype=np.int64)
 
 
 def lists(run: Run) -> pd.DataFrame:
-    """Return the passages of a run: the columns key, query, rank (from 1), passage and score."""
-    lengths = np.diff(run.starts)
-    query = np.repeat(np.arange(len(run)), lengths)
-    columns = {
-        "key": query * _WIDTH + run.passages,
-        "query": query,
-        "rank": np.arange(len(query)) - np.repeat(run.starts[:-1], lengths) + 1,
-        "passage": run.passages,
-        "score": run.scores,
-    }
-    return pd.DataFrame(columns)
+    """Return the passages of a run, best first: the columns key, query, passage and score."""
+    query = np.repeat(np.arange(len(run)), np.diff(run.starts))
+    columns = {"query": query, "passage": run.passages, "score": run.scores}
+    return pd.DataFrame(columns).assign(key=query * _WIDTH + run.passages)
 
 
 def relevant(folder: str, split: str) -> pd.DataFrame:
@@ -58,22 +52,20 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
 def audit(facts: Facts) -> dict[str, Audit]:
     """Audit the teachers' scores, by the name of the student; empty without scores."""
     found = {}
-    for student, path in facts.paths.get("teachers", {}).items():
+    for student, path in facts.given.get("teachers", {}).items():
         stage = facts.entries("stages")[facts.system(student)["stage"]]
-        ranked = facts.paths.get("mined", {}).get(student)
-        if not ranked:
-            continue
+        ranked = facts.given["mined"][student]
         queries = evenly(count_queries(ranked), SAMPLE)
-        folder = facts.paths["collections"][stage["collection"]]
-        judged = relevant(folder, stage["split"])["key"].to_numpy()
-        mined = lists(read_run(ranked, queries).best(stage["depth"]))["key"].to_numpy()
+        folder = facts.given["collections"][stage["collection"]]
+        judged = relevant(folder, stage["split"])["key"]
+        mined = lists(read_run(ranked, queries).best(stage["depth"]))["key"]
         shares = above_positive(read_run(path, queries), mined, judged)
         if shares:
             found[student] = shares
     return found
 
 
-def above_positive(teacher: Run, mined: np.ndarray, judged: np.ndarray) -> Audit | None:
+def above_positive(teacher: Run, mined: pd.Series, judged: pd.Series) -> Audit | None:
     """Compute the shares of negatives that score above the best judged passage of their query.
 
     mined, judged: keys. Scored passages that were not mined are random negatives.
@@ -86,4 +78,5 @@ def above_positive(teacher: Run, mined: np.ndarray, judged: np.ndarray) -> Audit
         return None
     above = others["score"] > others["best"]
     is_mined = others["key"].isin(mined)
-    return Audit(float(above[is_mined].mean()), float(above[~is_mined].mean()))
+    shares = above.groupby(is_mined).mean()
+    return Audit(mined=shares.get(True, math.nan), random=shares.get(False, math.nan))

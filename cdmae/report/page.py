@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from markupsafe import Markup
 
 from cdmae.files import complete, write_text
@@ -17,7 +16,7 @@ from cdmae.report import facts as facts_module
 from cdmae.report import frames as frames_module
 from cdmae.report import tables
 from cdmae.report.alarms import alarms
-from cdmae.report.comparisons import NAMED, ONE_THING, PLANNED
+from cdmae.report.comparisons import EVERY_PAIR
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
 from cdmae.report.paper import exhibits
@@ -42,7 +41,7 @@ SECTIONS = {
 }
 
 
-def build(facts: dict[str, Any], output: Path | str) -> None:
+def build(facts: Path | str | dict[str, Any], output: Path | str) -> None:
     """Write the report of the facts that `cdmae.report.facts` reads."""
     write(facts_module.read(facts), output)
 
@@ -56,13 +55,7 @@ def write(facts: Facts, output: Path | str) -> None:
         if values is not None:
             name = section.__name__
             sections.append((name, title, Markup(fill(f"{name}.html.j2", **values))))
-    page = fill(
-        "page.html.j2",
-        title=facts.report.title,
-        facts=facts,
-        alarms=alarms(facts),
-        sections=sections,
-    )
+    page = fill("page.html.j2", facts=facts, alarms=alarms(facts), sections=sections)
     with complete(output) as folder:
         folder.mkdir(parents=True)
         frames.write(folder)
@@ -80,13 +73,12 @@ def _for_papers(facts: Facts, frames: Frames) -> dict[str, str]:
     commands = {name: command(facts, name) for name in systems["system"]}
     with_commands = systems.assign(command=[f"`{words}`" for words in commands.values()])
     made_by = "".join(f"% {name}: {words}\n" for name, words in commands.items())
-    best = list(systems)[2:-1]
     md = [tables.markdown(with_commands, caption, plain=["command"])]
-    tex = [made_by + tables.latex(systems, caption, best=best)]
-    rows = frames.comparisons
-    pairs = shown(rows[rows["kind"].isin([PLANNED, ONE_THING, NAMED])])
-    pairs.insert(3, "on", rows.loc[pairs.index, "on"] if len(pairs) else pd.Series(dtype=str))
-    if len(pairs):
+    tex = [made_by + tables.latex(systems, caption, best=list(systems)[2:-1])]
+    named = frames.comparisons[frames.comparisons["kind"] != EVERY_PAIR]
+    if len(named):
+        pairs = shown(named)
+        pairs.insert(3, "on", named["on"])
         caption = "Differences in points, p corrected after Holm"
         md.append(tables.markdown(pairs, caption))
         tex.append(tables.latex(pairs, caption))

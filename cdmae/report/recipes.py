@@ -19,21 +19,19 @@ from cdmae.report.facts import Facts
 # Settings that change together count as one. The paper's section 4.3 varies group and queries at a
 # constant product; a training ends with its last step, and steps replace epochs; the shares of
 # equation 1 have a constant sum.
-_COUPLED = (
+COUPLED = (
     ("stage.group", "stage.queries"),
     ("encoder.steps", "encoder.take_step"),
     ("encoder.steps", "encoder.epochs"),
     ("encoder.mask_share", "encoder.random_share"),
 )
 # the keys of systems from which a system is built
-_SOURCES = (*LEARNT_FROM, "reranks")
-# Names of entries, whose settings are in the recipe instead; and `once`, which decides how often
-# the same recipe is trained.
-_NOT_OF_A_RECIPE = ("encoder", "stage", "once")
+SOURCES = (*LEARNT_FROM, "reranks")
+# names of entries, whose settings are in the recipe instead, and `once`, which decides how often
+# the same recipe is trained
+NAMES = ("encoder", "stage", "once", "importance", "snapshot_of")
 # settings of all encoders, including those without pre-training
-_OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
-# names of entries, whose settings are in the recipe instead
-_NAMES = ("importance", "snapshot_of")
+OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
 
 
 @cache
@@ -45,11 +43,12 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     entry = facts.system(system)
     encoder = entry.get("encoder", "")
     stage = facts.entries("stages").get(entry.get("stage", ""), {})
-    settings = {key: value for key, value in entry.items() if key not in _NOT_OF_A_RECIPE}
-    for key in _SOURCES:
+    settings = {key: value for key, value in entry.items() if key not in NAMES}
+    for key in SOURCES:
         if entry.get(key):
             settings[key] = recipe(facts, entry[key], own or encoder)
-    for index, name in enumerate(settings.pop("of", ())):
+    parts = settings.pop("of", ())
+    for index, name in enumerate([parts] if isinstance(parts, str) else parts):
         settings[f"of.{index}"] = recipe(facts, name, own)
     for key, value in stage.items():
         if key not in OF_A_TEACHER or entry.get("teacher") or entry.get("joint_teacher"):
@@ -61,20 +60,14 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
 
 def _pretraining(facts: Facts, encoder: str) -> dict[str, Any]:
     """Return the settings of an encoder and of its importance, with their prefixes."""
-    settings = facts.entries("encoders").get(encoder, {})
+    settings = dict(facts.entries("encoders").get(encoder, {}))
     importance = facts.entries("importance").get(settings.get("importance", ""), {})
     if "steps" in settings or "take_step" in settings:
-        settings = {**settings, "take_step": last_step(facts, encoder)}
-    prefixed = {f"encoder.{key}": value for key, value in settings.items() if key not in _NAMES}
+        recorded = facts.encoders[encoder].about if encoder in facts.encoders else {}
+        last = settings.get("take_step") or settings.get("steps")
+        settings["take_step"] = last or recorded.get("steps", 0)
+    prefixed = {f"encoder.{key}": value for key, value in settings.items() if key not in NAMES}
     return prefixed | {f"encoder.importance.{key}": value for key, value in importance.items()}
-
-
-def last_step(facts: Facts, encoder: str) -> int:
-    """Return the step of an encoder's weights; 0 if neither config nor training records it."""
-    entry = facts.entries("encoders").get(encoder, {})
-    trained = facts.encoders.get(encoder)
-    recorded = trained.steps if trained else 0
-    return entry.get("take_step") or entry.get("steps") or recorded
 
 
 @cache
@@ -86,34 +79,25 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
     """
     first = recipe(facts, a)
     second = recipe(facts, b)
-    keys = sorted(key for key in {**first, **second} if first.get(key) != second.get(key))
-    if "encoder.objective" in keys:
-        objectives = (first.get("encoder.objective"), second.get("encoder.objective"))
-        if "none" in objectives:
-            keys = [key for key in keys if _concerns_all_encoders(key)]
+    keys = sorted(first.keys() | second.keys())
+    keys = [key for key in keys if first.get(key) != second.get(key)]
+    objectives = (first.get("encoder.objective"), second.get("encoder.objective"))
+    if "encoder.objective" in keys and "none" in objectives:
+        keys = [key for key in keys if not key.startswith("encoder.") or key in OF_ALL_ENCODERS]
     if "encoder.decoder_masking" in keys:
-        keys = [key for key in keys if not _concerns_importance(key)]
-    for key, other in _COUPLED:
+        # settings that have an effect only on importance-aware masks
+        keys = [key for key in keys if not key.startswith(("encoder.sigma", "encoder.importance"))]
+    for key, other in COUPLED:
         if key in keys and other in keys:
             keys.remove(other)
-    different = {}
-    for key in keys:
-        values = (first.get(key), second.get(key))
-        if key in _SOURCES:
-            values = tuple(facts.system(name).get(key) or "none" for name in (a, b))
-        if key not in _SOURCES or values[0] != values[1]:
-            different[key] = values
+    different = {key: (first.get(key), second.get(key)) for key in keys}
+    for key in different.keys() & set(SOURCES):
+        named = tuple(facts.system(name).get(key) or "none" for name in (a, b))
+        if named[0] == named[1]:
+            del different[key]
+        else:
+            different[key] = named
     return different
-
-
-def _concerns_all_encoders(key: str) -> bool:
-    """Return whether a setting has an effect even without pre-training."""
-    return not key.startswith("encoder.") or key in _OF_ALL_ENCODERS
-
-
-def _concerns_importance(key: str) -> bool:
-    """Return whether a setting has an effect only on encoders with importance-aware masks."""
-    return key == "encoder.sigma" or key.startswith("encoder.importance.")
 
 
 def shown(value: Any) -> str:

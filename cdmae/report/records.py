@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from cdmae.collections.store import count_passages, read_qrels, read_queries
@@ -16,26 +17,19 @@ from cdmae.files import read_json
 # seconds; seconds of its work alone, without the start; seconds of a processor; MB
 BENCHMARK = ["rule", "job", "seconds", "work", "cpu", "memory"]
 WORK = re.compile(r"^work ([\d.]+) s$", re.MULTILINE)  # in a job's log, by `cdmae.job`
+POINTS = 120  # rows per curve; further steps are averaged
+LOSSES = ("encoder_loss", "decoder_loss", "loss")
+# the results of `cdmae.pretraining.probes`
+PROBES = ("bottleneck.tsv", "retrieval.tsv")
+Point = tuple[str, float, float]  # a quantity of a training, the step, and the value
 
 
 @dataclass(frozen=True)
 class Training:
-    """The records of a training: its loss curve, its about.json, and its probes.
+    """The records of a training: its about.json, and its losses and probes by step."""
 
-    curve: a frame with `step` and losses, or None. bottleneck: the decoder's losses with three
-    vectors at some steps (`cdmae.pretraining.probes.bottleneck`), or None; retrieval: the results
-    of `cdmae.pretraining.probes.halves` at these steps, or None.
-    """
-
-    curve: pd.DataFrame | None = None
     about: dict[str, Any] = field(default_factory=dict)
-    bottleneck: pd.DataFrame | None = None
-    retrieval: pd.DataFrame | None = None
-
-    @property
-    def steps(self) -> int:
-        """Return the number of training steps; 0 if it is not recorded."""
-        return int(self.about.get("steps", 0))
+    points: list[Point] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -55,9 +49,8 @@ class Corpus:
 
 def corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
     """Count a collection's contents in the splits that are used for training or evaluation."""
-    stages = [
-        stage for stage in (config.get("stages") or {}).values() if stage.get("collection") == name
-    ]
+    stages = (config.get("stages") or {}).values()
+    stages = [stage for stage in stages if stage.get("collection") == name]
     measured = config.get("evaluation", {}).get("collections", {}).get(name, [])
     splits = dict.fromkeys([*(stage.get("split", "train") for stage in stages), *measured])
     unjudged = {stage["split"] for stage in stages if stage.get("labels")}
@@ -71,23 +64,31 @@ def corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
     )
 
 
-def training(folder: Path | str) -> Training:
+def training(folder: str) -> Training:
     """Read the records of a training: about.json, its curve and its probes; each may be missing."""
     about = Path(folder, "about.json")
-    return Training(
-        curve=_table(Path(folder, "steps.tsv"), gaps=True),
-        about=read_json(about) if about.exists() else {},
-        bottleneck=_table(Path(folder, "bottleneck.tsv"), gaps=False),
-        retrieval=_table(Path(folder, "retrieval.tsv"), gaps=False),
-    )
+    curve = Path(folder, "steps.tsv")
+    points = _losses(read_table(curve)) if curve.exists() else []
+    for path in (Path(folder, name) for name in PROBES):
+        if path.exists():
+            probe = read_table(path, gaps=False).melt(id_vars="step", var_name="quantity")
+            points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
+    return Training(read_json(about) if about.exists() else {}, points)
 
 
-def _table(path: Path, *, gaps: bool) -> pd.DataFrame | None:
-    """Read a table from a file; None if the file does not exist."""
-    return read_table(path, gaps=gaps) if path.exists() else None
+def _losses(curve: pd.DataFrame) -> list[Point]:
+    """List the last step and the mean of at most `POINTS` parts of each loss curve."""
+    found = []
+    for quantity in [name for name in LOSSES if name in curve]:
+        columns = curve[["step", quantity]].apply(pd.to_numeric, errors="coerce")
+        rows = columns.dropna().to_numpy(float)
+        for part in np.array_split(rows, min(POINTS, len(rows)) or 1):
+            if len(part):
+                found.append((quantity, part[-1, 0], part[:, 1].mean()))
+    return found
 
 
-def benchmarks(folder: str | None, logs: str | None) -> pd.DataFrame:
+def benchmarks(folder: str, logs: str) -> pd.DataFrame:
     """Read Snakemake's benchmark files: a frame with the columns `BENCHMARK`, nan where unknown."""
     rows = []
     for path in sorted(Path(folder).rglob("*.tsv")) if folder else []:

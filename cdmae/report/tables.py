@@ -13,16 +13,12 @@ from cdmae import formats
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 BOLD = "font-weight: bold"
-# marks of LaTeX and their replacements
-TEX = {mark: f"\\{mark}" for mark in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
+# characters that LaTeX does not print as they are, and that pandas does not escape
+TEX = {
     "<": "$<$",
     ">": "$>$",
     "→": r"$\rightarrow$",
     "∞": r"$\infty$",
-    "\N{NO-BREAK SPACE}": "~",
     PLUS_MINUS: r"$\pm$",
     formats.MINUS: "$-$",
     formats.NONE: "--",
@@ -39,35 +35,28 @@ def html(
 ) -> Markup:
     """Format a frame for the page, in a box that scrolls sideways on a narrow screen.
 
-    The first column names the rows. texts: further columns with prose. best: the columns whose
-    largest number is bold. marked: the name of a row that stands out.
+    The first column names the rows. texts: the further columns with prose. best: the columns whose
+    largest number is bold. marked: the name of a row that stands out. Without rows: nothing.
     """
-    names = frame.iloc[:, 0].map(escape).tolist()
-    style = _styled(frame, best)
-    style.format(escape="html", na_rep=formats.NONE)
-    style.format_index(lambda at: names[at], axis=0)
-    style.format_index(escape="html", axis=1)
+    if frame.empty:
+        return Markup("")
+    style = _styled(frame, best, "html")
     classes = pd.DataFrame("", index=style.index, columns=style.columns)
     classes[[*texts]] = "text"
-    if marked in names:
-        classes.loc[names.index(marked)] += " marked"
+    classes.loc[style.data.iloc[:, 0] == marked] += " marked"
     style.set_td_classes(classes)
     sides = ["text-align: left" if name in texts else "" for name in style.columns]
     style.apply_index(lambda _: sides, axis=1)
     style.set_uuid(re.sub(r"\W+", "-", caption.lower()))
-    style.set_caption(caption)
+    style.set_caption(escape(caption))
     style.set_table_attributes('class="sortable"')
     return Markup(f'<div class="scroll" tabindex="0">{style.to_html(doctype_html=False)}</div>')
 
 
 def latex(frame: pd.DataFrame, caption: str, *, best: Iterable[str] = ()) -> str:
     """Format a frame as LaTeX ``tabular``, the best value of a column bold; needs booktabs."""
-    names = frame.iloc[:, 0].map(_latex).tolist()
-    style = _styled(frame, best)
-    style.format(_latex, na_rep=_latex(formats.NONE))
-    style.format_index(lambda at: names[at], axis=0)
-    style.format_index(_latex, axis=1)
-    return f"% {caption}\n{style.to_latex(hrules=True, convert_css=True)}"
+    text = _styled(frame, best, "latex").to_latex(hrules=True, convert_css=True)
+    return f"% {caption}\n{text.translate(str.maketrans(TEX))}"
 
 
 def markdown(frame: pd.DataFrame, caption: str, *, plain: Iterable[str] = ()) -> str:
@@ -80,17 +69,16 @@ def markdown(frame: pd.DataFrame, caption: str, *, plain: Iterable[str] = ()) ->
     return f"{caption}\n\n{table}\n"
 
 
-def _styled(frame: pd.DataFrame, best: Iterable[str]) -> Styler:
-    """Make the largest number of some columns bold; the first column becomes the rows' names."""
-    shown = frame.iloc[:, 1:].reset_index(drop=True)
-    shown.columns.name = frame.columns[0]
-    style = shown.style
+def _styled(frame: pd.DataFrame, best: Iterable[str], escape: str) -> Styler:
+    """Escape a frame's cells, and make the largest number of some columns bold."""
+    style = frame.reset_index(drop=True).style.hide(axis="index")
     for name in best:
-        numbers = shown[name].map(number)
+        numbers = frame[name].map(number)
         if numbers.nunique() > 1:
             bold = [BOLD if each == numbers.max() else "" for each in numbers]
             style.apply(lambda _, bold=bold: bold, subset=[name])
-    return style
+    style.format(escape=escape, na_rep=formats.NONE)
+    return style.format_index(escape=escape, axis=1)
 
 
 def number(text: object) -> float:
@@ -98,7 +86,3 @@ def number(text: object) -> float:
     plain = str(text).replace(formats.MINUS, "-").replace(",", "")
     found = re.match(r"[-+]?\d*\.?\d+", plain)
     return float(found[0]) if found else float("nan")
-
-
-def _latex(value: object) -> str:
-    return str(value).translate(str.maketrans(TEX))

@@ -3,34 +3,50 @@
 The ids of documents are row numbers with leading zeros, because Anserini breaks ties by comparing
 ids as text: with the zeros, that is the order of the rows. Anserini rounds scores to four decimals,
 and lowers each tied score by 1e-6 more than the one before.
+
+Lucene analyses texts by their language: stop words, stems, the words of Japanese, and pairs of
+characters of Chinese and Korean. This module divides texts of other scripts without spaces, such as
+Thai, into pairs of characters itself.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cdmae import scripts
 from cdmae.collections.store import count_passages, stream_passages
-from cdmae.files import complete
+from cdmae.files import complete, link_folder, read_json, write_json
 from cdmae.log import Progress, say
 from cdmae.retrieval import lucene, targets
 from cdmae.runs import Run
+from cdmae.tokens.tokenise import Texts
 
 if TYPE_CHECKING:
     from cdmae.retrieval.asking import Question
 
 
-def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
+LANGUAGE = "language.json"  # in the folder of an index: Lucene's language, or ""
+
+
+def build(
+    collection: Path | str, folder: Path | str, threads: int = 1, language: str = scripts.AUTO
+) -> None:
     """Index the titles and texts of a collection's passages in `folder`, as one segment.
 
-    The ranking does not depend on the number of threads. The index contains rows, term frequencies
-    and lengths, but no text. During indexing, a copy of the text also uses disk space.
+    language: one of `scripts.Language`. The ranking does not depend on the number of threads. The
+    index contains rows, term frequencies and lengths, but no text. During indexing, a copy of the
+    text also uses disk space.
     """
     count = count_passages(collection)
+    if language == scripts.AUTO:
+        language = scripts.language_of(Texts(Path(collection)))
+    analysed = scripts.lucene_language(language)
     edges = np.linspace(0, count, threads + 1).astype(int).tolist()  # one file per thread
     with complete(folder) as aside:
         texts = aside / "passages"
@@ -38,13 +54,20 @@ def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
         with Progress(count, unit="passages", label="write for Lucene") as progress:
             for part, (first, last) in enumerate(pairwise(edges)):
                 path = texts / f"{part}.jsonl"
-                _write_passages(path, collection, first, last, progress)
-        say(f"Lucene indexes {count:,} passages")
-        lucene.build(folder, aside, texts, "JsonCollection", threads)
+                _write_passages(path, collection, first, last, analysed, progress)
+        say(f"Lucene indexes {count:,} passages, as texts of the language {language}")
+        how = ("-language", analysed) if analysed else ("-pretokenized",)
+        lucene.build(folder, aside, texts, "JsonCollection", threads, *how)
+        write_json(aside / LANGUAGE, analysed)
 
 
 def _write_passages(
-    path: Path, collection: Path | str, first: int, last: int, progress: Progress
+    path: Path,
+    collection: Path | str,
+    first: int,
+    last: int,
+    language: str,
+    progress: Progress,
 ) -> None:
     """Write the passages `first` to `last` - 1 as JSON lines for Anserini."""
     columns = ["title", "text"]
@@ -52,6 +75,8 @@ def _write_passages(
         for passages in stream_passages(collection, columns, first=first, last=last):
             for row, passage in enumerate(passages.to_pylist(), progress.done):
                 contents = f"{passage['title']} {passage['text']}"
+                if not language:
+                    contents = scripts.pairs_of_characters(contents)
                 file.write(json.dumps({"id": f"{row:010}", "contents": contents}) + "\n")
             progress.advance(len(passages))
 
@@ -70,12 +95,25 @@ def search(
     `depth` passages, or none. The defaults of `k1` and `b` are Anserini's. Scores lack the constant
     factor k1 + 1, as in Lucene.
     """
-    return lucene.search((folder, k1, b, True), texts, depth, threads)
+    language = _language(folder)
+    if not language:
+        texts = [*map(scripts.pairs_of_characters, texts)]
+    return lucene.search((folder, k1, b, language), texts, depth, threads)
+
+
+def _language(folder: Path | str) -> str:
+    """Return Lucene's language of an index; a missing index is refused by `lucene.Searcher`."""
+    path = Path(folder) / LANGUAGE
+    return read_json(path) if path.exists() else "en"
 
 
 def write_runs(
     *,
-    indexes: list[Path],
+    folders: list[Path],
+    passages: list[Path],
+    mined: list[Path],
+    indexes: Path,
+    languages: dict[str, str],
     collections: list[Path],
     splits: list[str],
     outputs: list[Path],
@@ -83,21 +121,36 @@ def write_runs(
     k1: float,
     b: float,
     threads: int = 1,
-) -> None:
-    """Search each collection's index for the queries of its splits, and write a run per split.
+) -> float:
+    """Index collections, and search them for the queries of their splits.
 
-    indexes: one per distinct collection. collections, splits, outputs: one per target.
+    folders: the distinct collections; passages: for each, the file of the passages that are
+    indexed, its own or another collection's. indexes: the folder for the indexes. languages: by the
+    name of a collection, see `build`. mined: folders of indexes from searches for negatives, which
+    are linked. collections, splits, outputs: one per target. Returns the seconds of the search
+    alone.
     """
-    index = dict(zip(dict.fromkeys(collections), indexes, strict=True))
+    known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
+    shared: dict[Path, Path] = {}  # the index of each file of passages
+    for folder, source in zip(folders, passages, strict=True):
+        made = known.get(folder.name) or shared.get(source.resolve())
+        if made:
+            link_folder(made, indexes / folder.name)
+        else:
+            build(source.parent, indexes / folder.name, threads, languages[folder.name])
+        shared.setdefault(source.resolve(), indexes / folder.name)
+    began = time.monotonic()
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
-        asked = [*chain(*texts)]
-        return search(index[collections[number]], asked, depth, k1, b, threads)
+        return search(indexes / collections[number].name, [*chain(*texts)], depth, k1, b, threads)
 
     targets.search(collections, splits, outputs, depth, find)
+    return time.monotonic() - began
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rank passages for a user's query; `system` holds BM25's settings and its `index`."""
-    how = (system["index"], system["k1"], system["b"], True)
-    return question.load(lucene.Searcher, *how).search(question.text, question.depth)
+    language = _language(system["index"])
+    text = question.text if language else scripts.pairs_of_characters(question.text)
+    how = (system["index"], system["k1"], system["b"], language)
+    return question.load(lucene.Searcher, *how).search(text, question.depth)

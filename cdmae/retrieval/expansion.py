@@ -42,8 +42,8 @@ class Writer:
     def __init__(self, settings: Settings, threads: int = 1) -> None:
         """Load the model from a folder, or from the hub by name.
 
-        Raises `InputError` if it cannot be loaded, lacks weights, or has fewer word-pieces than its
-        tokenizer. Custom code of a model is not executed.
+        Raises `InputError` if it cannot be loaded or lacks weights. Custom code of a model is not
+        executed.
         """
         self.settings = settings
         self.device = setup.set_up(threads)
@@ -102,12 +102,6 @@ def _load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         raise InputError(
             f"the model {model} lacks {len(missing)} weights, such as {missing[0]}; expected a "
             "sequence-to-sequence model with all weights"
-        )
-    words = loaded.get_input_embeddings().num_embeddings
-    if len(tokenizer) > words:
-        raise InputError(
-            f"the model {model} has {words:,} word-pieces, but its tokenizer has "
-            f"{len(tokenizer):,}; expected a model with the tokenizer that it was trained with"
         )
     for commit in networks.commits(model=model).values():
         say(f"{model}: using commit {commit} of the hub")

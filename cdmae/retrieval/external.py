@@ -7,7 +7,6 @@ returns sparse matrices, and a `MultiVectorEncoder` a vector per word-piece.
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     Loaded = SentenceTransformer | SparseEncoder | MultiVectorEncoder
 
 BATCH = 64
+SPARSE_BATCH = 8  # whose scores of 512 word-pieces x 30,522 take 0.5 GB, several times
 # by kind of vectors: how sentence-transformers may compare them; with multi, rankings are the same
 COMPARED = {
     "dense": ("dot", "cosine"),
@@ -52,7 +52,7 @@ class Encoder:
     ) -> None:
         """Take the settings of a system.
 
-        system: `model`, and perhaps the other keys of `cdmae.config.kinds.external`. length: texts
+        system: `model`, and perhaps the other settings of the kind external. length: texts
         are cut at so many word-pieces; 0: at the system's `query_length` and `passage_length`, or
         the model's own.
         """
@@ -102,9 +102,9 @@ class Encoder:
         Raises `InputError` if the model fails, or returns NaN or infinity.
         """
         name = self.system["model"]
-        _check_room(name, model, prompt, f"{task}_length")
         kind = kind_of(model)
-        how: dict[str, Any] = {"batch_size": BATCH, "show_progress_bar": False}
+        batch = SPARSE_BATCH if kind == "sparse" else BATCH
+        how: dict[str, Any] = {"batch_size": batch, "show_progress_bar": False}
         if kind == "sparse":
             how["save_to_cpu"] = True
         elif kind == "multi":
@@ -119,7 +119,16 @@ class Encoder:
             raise InputError(
                 f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}"
             ) from None
-        found, numbers = CONVERTED[kind](encoded)
+        if kind == "sparse":
+            found = _matrix(encoded)
+            numbers = found.data
+        elif kind == "multi":
+            # the word-pieces of the vectors are unknown
+            numbers = np.concatenate(encoded).astype(np.float32)
+            starts = starts_of([len(own) for own in encoded])
+            found = MultiVectors(numbers, starts, np.zeros(len(numbers), np.int32))
+        else:
+            found = numbers = np.asarray(encoded, np.float32)
         if not np.isfinite(numbers).all():
             raise InputError(
                 f"the model {name} returns vectors with NaN or infinity: it is damaged; use another"
@@ -127,30 +136,14 @@ class Encoder:
         return found
 
 
-def _array(encoded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Convert vectors [n, D] to float32; return them and their numbers."""
-    found = np.asarray(encoded, np.float32)
-    return found, found
-
-
-def _matrix(encoded: torch.Tensor) -> tuple[sparse.csr_array, np.ndarray]:
+def _matrix(encoded: torch.Tensor) -> sparse.csr_array:
     """Convert a sparse tensor [n, D] to a matrix without stored zeros."""
     encoded = encoded.coalesce()
     rows, columns = encoded.indices().numpy()
     values = encoded.values().numpy().astype(np.float32)
     matrix = sparse.csr_array((values, (rows, columns)), shape=tuple(encoded.shape))
     matrix.eliminate_zeros()
-    return matrix, matrix.data
-
-
-def _multi_vectors(encoded: list[np.ndarray]) -> tuple[MultiVectors, np.ndarray]:
-    """Join the vectors of texts, [n, D] each; the word-pieces of the vectors are unknown."""
-    values = np.concatenate(encoded).astype(np.float32)
-    starts = starts_of([len(own) for own in encoded])
-    return MultiVectors(values, starts, np.zeros(len(values), np.int32)), values
-
-
-CONVERTED = {"dense": _array, "sparse": _matrix, "multi": _multi_vectors}
+    return matrix
 
 
 # --- loading --------------------------------------------------------------------------------------
@@ -310,23 +303,3 @@ def _width(model: Loaded) -> int:
         return model.get_embedding_dimension()
     # A sparse model reports its width only after the first text.
     return model.encode_document(["a"], show_progress_bar=False).shape[1]
-
-
-def _check_room(name: str, model: Loaded, prompt: str, task: str) -> None:
-    """Refuse a prompt that leaves no room for text, because all vectors would then be equal.
-
-    Models without a transformers tokenizer are not checked. task: the limit that some models have
-    for queries or passages alone.
-    """
-    from transformers import PreTrainedTokenizerBase
-
-    if not isinstance(model.tokenizer, PreTrainedTokenizerBase):
-        return
-    lengths = [model.max_seq_length, getattr(model[0], task, None)]
-    length = min(filter(None, lengths), default=math.inf)
-    taken = len(model.tokenizer(prompt)["input_ids"])
-    if taken >= length:
-        raise InputError(
-            f"the model {name} cuts texts at {length} word-pieces, and the prompt and the special "
-            f"tokens take {taken}; expected a shorter prompt, or a length above {taken}"
-        )

@@ -91,11 +91,11 @@ class Searcher:
         folder: Path | str,
         k1: float | None = None,
         b: float | None = None,
-        is_text: bool = False,
+        language: str = "",
     ) -> None:
         """Open the index in `folder`; k1, b: of BM25, or None for impacts.
 
-        is_text: whether queries are texts in English, and not word-pieces.
+        language: Anserini's name of the language of queries; empty: they are divided by spaces.
         """
         autoclass, _ = _java()
         reader = _opened(folder)
@@ -105,9 +105,12 @@ class Searcher:
         else:
             similarity = autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b)
         self._index.setSimilarity(similarity)
-        if is_text:
+        if language == "en":
             english = autoclass("io.anserini.analysis.DefaultEnglishAnalyzer")
             self._analyzer = english.newDefaultInstance()
+        elif language:
+            languages = autoclass("io.anserini.analysis.AnalyzerMap")
+            self._analyzer = languages.getLanguageSpecificAnalyzer(language)
         else:
             self._analyzer = autoclass("org.apache.lucene.analysis.core.WhitespaceAnalyzer")()
         # the same documents without their stored fields

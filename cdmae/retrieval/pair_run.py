@@ -24,32 +24,19 @@ def read_run(
 
     queries: (query_id, text); passages: (passage_id, title, text). Queries and passages are found
     by their texts; queries of other splits are ignored. columns: the settings `query` and
-    `positive` of the collection. Raises `InputError` if a passage is not in the collection or if
-    only some rows have scores, with file and line, and if the run would be empty.
+    `positive` of the collection. Raises `InputError` if a passage is not in the collection, with
+    file and line, and if the run would be empty.
     """
     query_rows = {key_of(text): row for row, text in enumerate(queries["text"])}
     passage_rows: dict[bytes, int] = {}
     for row, text in enumerate(passages["text"].to_pylist()):
         passage_rows.setdefault(key_of(text), row)
     lines: dict[tuple[int, int], float] = {}
-    scored: bool | None = None
-    compared: dict[int, str] = {}  # the positive of each query with margins
     for number, pair in pair_rows.read(path, **columns):
         query = query_rows.get(key_of(pair.query))
         if query is None:
             continue
-        has_scores = bool(pair.scores)
-        if pair.negatives or has_scores:
-            if scored not in (None, has_scores):
-                raise fault(
-                    path, number, "some rows have scores and others do not; expected all or none"
-                )
-            scored = has_scores
-        positive = pair.positives[0].text
-        if pair.margins and compared.setdefault(query, positive) != positive:
-            words = "margins of a second positive; allowed for several: a score per passage"
-            raise fault(path, number, words)
-        listed = pair.positives + pair.negatives if has_scores else pair.negatives
+        listed = pair.positives + pair.negatives if pair.scores else pair.negatives
         values = pair.scores or [1.0 / rank for rank in range(1, len(listed) + 1)]
         for passage, score in zip(listed, values, strict=True):
             found = passage_rows.get(key_of(passage.text))

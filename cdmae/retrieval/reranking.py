@@ -6,7 +6,6 @@ Shapes: `Q` queries, `n` pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.retrieval import ranking, vectors
+from cdmae.retrieval.asking import Load, load_once
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.tokens.tokenise import Tokeniser
@@ -34,29 +34,14 @@ PIECE = 1 << 15  # pairs per saved piece
 
 
 def score(
-    model: Model,
-    queries: Tokens,
-    query_rows: np.ndarray,
-    passages: Tokens,
-    lists: list[np.ndarray],
+    model: Model, queries: Tokens, asked: np.ndarray, passages: Tokens, rows: np.ndarray
 ) -> np.ndarray:
-    """Compute s_ce for a list of passages per query: raw logits, float32 [n], list by list."""
+    """Compute s_ce of pairs of a query and a passage, [n] each: raw logits, float32 [n]."""
     device = next(model.network.parameters()).device
-    asked = np.repeat(query_rows, [len(rows) for rows in lists])
-    rows = np.concatenate(lists)
+    longest = model.lengths["max_length"]
+    pairs = sequences.pairs(queries, asked, passages, rows, longest, model.vocabulary)
     budget = vectors.BUDGET[device.type]
-    scores = np.empty(len(rows), dtype=np.float32)
-    for begin in range(0, len(scores), PIECE):
-        cut = slice(begin, begin + PIECE)
-        pairs = sequences.pairs(
-            queries,
-            asked[cut],
-            passages,
-            rows[cut],
-            model.lengths["max_length"],
-            model.vocabulary,
-        )
-        scores[cut] = reranker.score_all(model.network, pairs, model.precision, budget, device)
+    scores = reranker.score_all(model.network, pairs, model.precision, budget, device)
     if not np.isfinite(scores).all():
         raise InputError(
             "the reranker's scores are not finite: its training diverged, or its states overflow "
@@ -66,35 +51,22 @@ def score(
 
 
 def ordered(
-    judge: Model,
-    queries: Tokens,
-    asked: np.ndarray,
-    passages: Tokens,
-    lists: Callable[[int], np.ndarray],
-    at_once: int,
-    label: str,
-    kept: str = "",
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield each query's passages, best first and ties by row, and their scores.
+    judge: Model, queries: Tokens, passages: Tokens, run: Run, label: str = "", kept: str = ""
+) -> Run:
+    """Order each query's passages by the reranker's scores, ties by row.
 
-    asked: the rows of the queries. lists: a function that takes an index into `asked` and returns
-    the passages of that query. at_once: the number of queries per piece. kept: the path prefix of
-    the files that save each piece's scores; "" saves none.
+    kept: the path prefix of the files that save the scores of each piece; "" saves none.
     """
-    with Progress(len(asked), unit="queries", label=label) as progress:
-        for begin in range(0, len(asked), at_once):
-            rows = asked[begin : begin + at_once]
-            some = [lists(index) for index in range(begin, begin + len(rows))]
-            make = partial(score, judge, queries, rows, passages, some)
-            if kept:
-                scores = vectors.piece(Path(f"{kept}{begin // at_once:05d}.npy"), make)
-            else:
-                scores = make()
-            edges = np.cumsum([len(own) for own in some])
-            for own, values in zip(some, np.split(scores, edges[:-1]), strict=True):
-                order = ranking.best(values, own, len(own))
-                yield own[order], values[order]
-            progress.advance(len(rows))
+    asked = np.repeat(np.arange(len(run)), np.diff(run.starts))
+    scores = [np.empty(0, np.float32)]
+    with Progress(len(asked), unit="pairs", label=label) as progress:
+        for number, begin in enumerate(range(0, len(asked), PIECE)):
+            cut = slice(begin, begin + PIECE)
+            make = partial(score, judge, queries, asked[cut], passages, run.passages[cut])
+            path = Path(f"{kept}{number:05d}.npy")
+            scores.append(vectors.piece(path, make) if kept else make())
+            progress.advance(len(asked[cut]))
+    return ranking.ranked(asked, run.passages, np.concatenate(scores), len(run), len(asked))
 
 
 def teacher(
@@ -119,44 +91,18 @@ def teacher(
     passages = read_tokens(tokens)
     checkpoint.check_tokens(judge, passages.word_starts, str(tokens))
     judge.network.to(device)
-    rounds = math.ceil(settings["epochs"])
     queries = sequences.queries_of(collection, settings["split"], model, threads)
     if settings.get("labelled"):
-        mined = read_run(negatives)
-        asked = np.arange(len(mined))
-        at_once = max(1, PIECE // settings["depth"])
-
-        def drawn(index: int) -> np.ndarray:
-            return mined.ranked(index)[0][: settings["depth"]]
+        candidates = read_run(negatives).best(settings["depth"])
     else:
         examples, _ = groups.read_examples(collection, negatives, Drawing.of(settings))
-        asked = examples.queries
-        at_once = max(1, PIECE // (rounds * settings["group"]))
-
-        def drawn(index: int) -> np.ndarray:
-            return examples.drawn(index, rounds)
-
-    key = [
-        digest(model),
-        digest(negatives),
-        settings,
-        at_once,
-    ]
-    taught = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
-    folder = vectors.pieces(output, key)
-    best = ordered(
-        judge,
-        queries,
-        asked,
-        passages,
-        drawn,
-        at_once,
-        label="teach",
-        kept=f"{folder}/",
-    )
-    for query, answer in zip(asked, best, strict=True):
-        taught[query] = answer
-    write_run(output, Run.of(*map(list, zip(*taught, strict=True))))
+        drawn = [np.empty(0, np.int32)] * len(queries)
+        for example, query in enumerate(examples.queries):
+            drawn[query] = examples.drawn(example, math.ceil(settings["epochs"]))
+        candidates = Run.of(drawn, drawn)  # without scores
+    folder = vectors.pieces(output, [digest(model), digest(negatives), settings, PIECE])
+    taught = ordered(judge, queries, passages, candidates, label="teach", kept=f"{folder}/")
+    write_run(output, taught)
 
 
 def rerank(
@@ -178,40 +124,28 @@ def rerank(
     of the other passages decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall
     beyond `depth` stays the same. A killed job resumes after its last piece.
     """
-    device = setup.set_up(threads)
-    judge = checkpoint.load(model, "reranker")
-    judge.network.to(device)
-    judge = replace(judge, precision=setup.scoring_precision(judge.precision, device))
+    setup.set_up(threads)
+    judge = load(model)
     folders = dict(zip(dict.fromkeys(collections), tokens, strict=True))
     targets = zip(collections, splits, lengths, runs, outputs, strict=True)
-    key = [
-        digest(model),
-        [digest(path) for path in runs],
-        lengths,
-        depth,
-        PIECE,
-    ]
+    key = [digest(model), [digest(path) for path in runs], lengths, depth, PIECE]
     folder = vectors.pieces(outputs[0].parent, key)
     for number, (collection, split, length, path, output) in enumerate(targets):
         passages = read_tokens(folders[collection])
-        run = read_run(path)
         checkpoint.check_tokens(judge, passages.word_starts, str(folders[collection]))
         queries = sequences.queries_of(collection, split, model, threads)
-        if len(run) != len(queries):
-            raise InputError(
-                f"{path} has {len(run)} queries, but the split {split!r} of {collection} has "
-                f"{len(queries)}; delete it and run again"
-            )
-        reranked = reorder(
-            checkpoint.at(judge, length),
-            queries,
-            passages,
-            run,
-            depth,
-            label=f"rerank {collection.name}",
-            kept=f"{folder}/{number:03d}-",
-        )
-        write_run(output, reranked)
+        label = f"rerank {collection.name}"
+        kept = f"{folder}/{number:03d}-"
+        cut = checkpoint.at(judge, length)
+        write_run(output, reorder(cut, queries, passages, read_run(path), depth, label, kept))
+
+
+def load(model: Path, load: Load = load_once) -> Model:
+    """Load a reranker onto the device, with the precision in which it scores."""
+    device = setup.device()
+    judge = load(checkpoint.load, model, "reranker")
+    judge.network.to(device)
+    return replace(judge, precision=setup.scoring_precision(judge.precision, device))
 
 
 def reorder(
@@ -224,15 +158,12 @@ def reorder(
     kept: str = "",
 ) -> Run:
     """Rerank the best `depth` passages per query; `ordered` explains `label` and `kept`."""
-    at_once = max(1, PIECE // depth)
-    rows = np.arange(len(run))
-    lists = [run.ranked(row)[0] for row in rows]
-    tops = [listed[:depth] for listed in lists]
-    best = ordered(judge, queries, rows, passages, tops.__getitem__, at_once, label, kept)
+    best = ordered(judge, queries, passages, run.best(depth), label, kept)
     ranked = []
     scores = []
-    for listed, (top, values) in zip(lists, best, strict=True):
-        rest = listed[depth:]
+    for query in range(len(run)):
+        top, values = best.ranked(query)
+        rest = run.ranked(query)[0][depth:]
         below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
         ranked.append(np.concatenate([top, rest]))
         scores.append(np.concatenate([values, below]))
@@ -241,10 +172,7 @@ def reorder(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rerank another system's answer to a query; `system` has `depth`, `model` and `tokens`."""
-    judge = question.load(checkpoint.load, system["model"], "reranker")
-    device = setup.device()
-    judge.network.to(device)
-    judge = replace(judge, precision=setup.scoring_precision(judge.precision, device))
+    judge = load(system["model"], question.load)
     tokeniser = question.load(Tokeniser, system["model"], question.threads)
     query = sequences.tokenised([question.text], tokeniser)
     passages = question.load(read_tokens, system["tokens"])

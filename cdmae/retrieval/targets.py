@@ -21,6 +21,7 @@ from cdmae.arrays import read_frame
 from cdmae.collections.store import EXCLUDED, QRELS, read_passages, read_queries, take_passages
 from cdmae.files import read_json
 from cdmae.log import say
+from cdmae.models.ragged import starts_of
 from cdmae.runs import Run, write_run
 
 # (index of a target, the queries of each split, depth) -> one run for all queries
@@ -87,10 +88,8 @@ def without(run: Run, left_out: np.ndarray, depth: int) -> Run:
     """Drop pairs (query, passage) [n, 2] from a run, and keep the best `depth` of the others."""
     query_of = np.repeat(np.arange(len(run)), np.diff(run.starts))
     dropped = left_out[:, 0] << 32 | left_out[:, 1]
-    kept = ~np.isin(query_of << 32 | run.passages, dropped)
-    before = np.cumsum(kept) - kept  # the number of kept passages before each passage
-    first = np.minimum(run.starts[query_of], len(query_of) - 1)
-    kept &= before - before[first] < depth  # ranks within the query
-    counts = np.bincount(query_of[kept], minlength=len(run))
-    starts = np.concatenate([[0], np.cumsum(counts)])
+    kept = np.flatnonzero(~np.isin(query_of << 32 | run.passages, dropped))
+    ranks = pd.Series(query_of[kept]).groupby(query_of[kept]).cumcount()
+    kept = kept[ranks.to_numpy() < depth]
+    starts = starts_of(np.bincount(query_of[kept], minlength=len(run)))
     return Run(run.passages[kept], run.scores[kept], starts)

@@ -6,8 +6,8 @@ in ids is percent-encoded (``a%20b``); in ids with white space, every ``%`` is e
 
 from __future__ import annotations
 
-import csv
 import re
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -17,9 +17,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdmae.collections import tables
+from cdmae.collections.tables import fault
 from cdmae.errors import InputError
 from cdmae.fields import show
-from cdmae.files import check_file, complete
+from cdmae.files import complete
 from cdmae.log import say
 from cdmae.retrieval.ranking import ranked
 from cdmae.runs import Run
@@ -29,6 +31,7 @@ from cdmae.runs import Run
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
 LARGEST = float(np.finfo(np.float32).max)  # the largest score that float32 can represent
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
+EXPECTED = f"the 6 columns {' '.join(COLUMNS)}, or the 3 columns query_id passage_id rank"
 
 
 def write_run(
@@ -97,21 +100,48 @@ def read_run(
 ) -> Run:
     """Read the best `depth` passages per query of a third-party run, by score, ties by rank.
 
-    Queries without a line have an empty list. Raises `InputError`, with file and line, for a line
-    without six columns, an unknown id, a repeated passage of a query, or a score that is not a
-    number.
+    A line has the six columns of TREC, or MS MARCO's three, query_id, passage_id and rank, with the
+    score 1 / rank. The file may be compressed. Queries without a line have an empty list. Raises
+    `InputError`, with file and line, for a line with other columns, an unknown id, a repeated
+    passage of a query, or a score that is not a number.
     """
-    lines = read_lines(path)
-    for column, known, of in (
-        ("query_id", query_ids, "split"),
-        ("passage_id", passage_ids, "collection"),
-    ):
-        rows = pd.Index(names(known, column.removesuffix("_id"))).get_indexer(lines[column])
-        _refuse(rows < 0, path, lines[column], f"{column} is", f"expected ids of the {of}")
-        lines[column] = rows
-    found = (lines[column].to_numpy() for column in ("query_id", "passage_id", "score", "rank"))
-    queries, passages, scores, ranks = found
-    run = ranked(queries, passages, scores, len(query_ids), depth, ties=ranks)
+    path = Path(path)
+    query_rows = _rows(names(query_ids, "query"))
+    passage_rows = _rows(names(passage_ids, "passage"))
+    numbers = array("q")
+    queries = array("i")
+    passages = array("i")
+    scores = array("d")
+    ranks = array("d")
+    for number, line in tables.lines(path):
+        cells = line.split()
+        if len(cells) == 3:
+            query_id, passage_id, rank = cells
+            score = ""
+        elif len(cells) == len(COLUMNS):
+            query_id, _, passage_id, rank, score, _ = cells
+        else:
+            raise fault(path, number, f"{len(cells)} columns; expected {EXPECTED}")
+        if query_id not in query_rows:
+            words = f"query_id is {show(query_id)}; expected ids of the split"
+            raise fault(path, number, words)
+        if passage_id not in passage_rows:
+            words = f"passage_id is {show(passage_id)}; expected ids of the collection"
+            raise fault(path, number, words)
+        numbers.append(number)
+        queries.append(query_rows[query_id])
+        passages.append(passage_rows[passage_id])
+        ranks.append(_number(path, number, "rank", rank))
+        scores.append(_number(path, number, "score", score) if score else 1 / max(1.0, ranks[-1]))
+    if not numbers:
+        raise InputError(f"{path} is empty; expected lines of {EXPECTED}")
+    query_of = np.array(queries)
+    listed = np.array(passages)
+    twice = pd.DataFrame({"query": query_of, "passage": listed}).duplicated().to_numpy()
+    if twice.any():
+        first = int(twice.argmax())
+        raise fault(path, numbers[first], "the query has a second line for the same passage")
+    run = ranked(query_of, listed, np.array(scores), len(query_ids), depth, ties=np.array(ranks))
     counts = np.diff(run.starts)
     if (counts < depth).any():
         short = int((counts < depth).sum())
@@ -123,62 +153,19 @@ def read_run(
     return run
 
 
-def read_lines(path: Path | str) -> pd.DataFrame:
-    """Read and check the lines of a run: a frame (query_id, passage_id, rank, score)."""
-    lines = _columns(path)
-    if lines.empty:
-        raise InputError(f"{path} is empty; expected lines of {' '.join(COLUMNS)}")
-    for column in ("rank", "score"):
-        numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
-        wrong = ~numbers.between(-LARGEST, LARGEST)
-        _refuse(wrong, path, lines[column], f"{column} is", "expected a number of float32")
-        lines[column] = numbers
-    return lines
+def _rows(ids: Sequence[str] | pa.Array) -> dict[str, int]:
+    """Return the row of each id."""
+    listed = ids.to_pylist() if isinstance(ids, pa.Array) else ids
+    return {name: row for row, name in enumerate(listed)}
 
 
-def _columns(path: Path | str) -> pd.DataFrame:
-    """Read the columns of a run as text.
-
-    The file may be compressed, as its name tells. The index is the line number, from 1, because no
-    line is skipped.
-    """
-    options = {
-        "sep": r"\s+",
-        "header": None,
-        "dtype": str,
-        "quoting": csv.QUOTE_NONE,
-        "skip_blank_lines": False,
-        "keep_default_na": False,
-        "na_values": [""],
-        "index_col": False,  # otherwise, pandas uses surplus columns as an index
-    }
-    check_file(path)
-    expected = f"expected the {len(COLUMNS)} columns {' '.join(COLUMNS)}"
+def _number(path: Path, line: int, column: str, text: str) -> float:
+    """Read a number that float32 can represent."""
     try:
-        lines = pd.read_csv(path, names=[*COLUMNS, "rest"], **options)
-    except Exception as error:  # from pandas or from a library of compression
-        if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
-            raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None
-        raise InputError(f"{path} cannot be read ({error}); {expected}") from None
-    lines.index += 1
-    first = lines[COLUMNS[0]].fillna("")
-    _refuse(lines.isna().all(axis=1), path, first, "the line is empty:", "remove it")
-    wrong = lines["rest"].notna() | lines[COLUMNS[-1]].isna()
-    _refuse(wrong, path, first, f"not {len(COLUMNS)} columns; it begins with", expected)
-    twice = lines.duplicated(["query_id", "passage_id"])
-    words = "the query has a second line for"
-    _refuse(twice, path, lines["passage_id"], words, "expected one line for each passage")
-    return lines
-
-
-def _refuse(
-    wrong: np.ndarray | pd.Series, path: Path | str, values: pd.Series, what: str, allowed: str
-) -> None:
-    """Raise `InputError` for the first wrong line, if any."""
-    wrong = np.asarray(wrong)
-    if wrong.any():
-        line = int(wrong.argmax())
-        more = f" (and {wrong.sum() - 1:,} more lines)" if wrong.sum() > 1 else ""
-        raise InputError(
-            f"{path}, line {values.index[line]}: {what} {show(values.iloc[line])}{more}; {allowed}"
-        )
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if not abs(number) <= LARGEST:
+        words = f"{column} is {show(text)}; expected a number of float32"
+        raise fault(path, line, words)
+    return number

@@ -7,7 +7,6 @@ model. They define their own word boundaries (`Vocabulary.doubled`).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,41 +17,60 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from cdmae import scripts
 from cdmae.collections.store import stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
+from cdmae.log import say
 from cdmae.threads import Threads
-from cdmae.tokens.corpus import Tokens, stream_tokens
-from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
+from cdmae.tokens.corpus import Tokens, read_tokens, stream_tokens
+from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, read_backend
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-# the most single characters in a trained vocabulary; BERT has about 1,000
+# Single characters in a trained vocabulary: all of a text with up to 1,000, as in BERT's, and
+# otherwise the most frequent that cover this share of a text, as in SentencePiece.
 ALPHABET = 1000
+COVERAGE = 0.9995
 # maximum letters of a word in training, whose time grows with their square
 LONGEST = 1000
 ROWS_AT_ONCE = 1024  # passages per batch of a thread
 
 
-def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
+def train_tokenizer(
+    texts: Iterable[str], vocabulary: int, strip_accents: bool = True
+) -> PreTrainedTokenizerBase:
     """Train an uncased WordPiece tokenizer of at most `vocabulary` pieces, normalised like BERT.
 
-    `texts` are read twice. The same texts give the same vocabulary in every process. Short texts
-    give a smaller vocabulary.
+    strip_accents: of Latin texts; other scripts keep theirs, without which words become equal.
+    `texts` are read several times. The same texts give the same vocabulary in every process. Short
+    texts give a smaller vocabulary.
     """
-    from transformers import BertTokenizer
+    from transformers import BertTokenizer, PreTrainedTokenizerFast
 
-    return BertTokenizer(vocab=train_pieces(texts, vocabulary))
+    language = scripts.language_of(texts)
+    strips = strip_accents and scripts.is_latin(language)
+    pieces = train_pieces(texts, vocabulary, strips)
+    tokenizer = BertTokenizer(vocab=pieces, strip_accents=None if strips else False)
+    if language in scripts.BY_CHARACTERS:
+        # to BertTokenizer, a clause of more than 100 characters is unknown
+        backend = tokenizer.backend_tokenizer
+        backend.model.max_input_chars_per_word = LONGEST
+        special = tokenizer.special_tokens_map
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **special)
+    return tokenizer
 
 
-def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
+def train_pieces(
+    texts: Iterable[str], vocabulary: int, strip_accents: bool = True
+) -> dict[str, int]:
     """Train a tokenizer on `texts`; return its word-pieces and their ids."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=strip_accents)
     words = [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.FixedLength(LONGEST)]
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(words)
     letters = _alphabet(tokenizer, texts)
@@ -79,7 +97,7 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
-    """Return the most frequent characters of the normalised texts, in sorted order."""
+    """Return the characters of the vocabulary, normalised and sorted."""
     raw: Counter[str] = Counter()
     for text in texts:
         raw.update(text)
@@ -88,7 +106,9 @@ def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
         for normal in tokenizer.normalizer.normalize_str(letter).replace(" ", ""):
             counts[normal] += count
     by_frequency = sorted(counts, key=lambda letter: (-counts[letter], letter))
-    return sorted(by_frequency[:ALPHABET])
+    covered = np.cumsum([counts[letter] for letter in by_frequency])
+    needed = int(np.searchsorted(covered, COVERAGE * counts.total())) + 1
+    return sorted(by_frequency[: max(ALPHABET, needed)])
 
 
 def _continues(tokenizer: Tokenizer, letter: str) -> bool:
@@ -100,7 +120,7 @@ def _continues(tokenizer: Tokenizer, letter: str) -> bool:
 def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a folder or the hub.
 
-    Raises `InputError` for a tokenizer without word boundaries.
+    Raises `InputError` for a folder without one.
     """
     from transformers import AutoTokenizer
 
@@ -117,12 +137,6 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
             f"{folder} holds no tokenizer; expected one with the word-pieces of a tokenizer.json "
             "or vocab.txt"
         )
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        raise InputError(
-            f"{folder} holds no fast tokenizer; expected a tokenizer that `tokenizers` can load"
-        )
-    check(json.loads(backend.to_str()), folder)
     return tokenizer
 
 
@@ -158,6 +172,9 @@ def tokenise_to(
     tokeniser = Tokeniser(tokenizer, threads)
     batches = tokeniser.stream(passages)
     stream_tokens(folder, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
+    ids = read_tokens(folder).ids
+    share = tokeniser.vocabulary.unknown(ids)
+    say(f"{len(ids):,} word-pieces, of which {share:.2%} are unknown characters")
 
 
 class Tokeniser:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cdmae import scripts
 from cdmae.errors import InputError, cause
 from cdmae.files import read_json
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tokenizer trained here
+MOST_UNKNOWN = 0.01  # the share of unknown characters that needs no warning
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,9 @@ class Vocabulary:
 
     special: bool [V], tokens that are never masked. ordinary: int32 [.], ids that may replace a
     masked token (neither special nor ``[unused...]``). word_starts: bool [V], whether a word-piece
-    begins a word. separators: the number of separator tokens between the two texts of a pair.
-    second: the token type of the second text.
+    begins a word; in scripts without spaces between words, every word-piece does. unknown_id: the
+    id of characters that no word-piece spells, or -1. separators: the number of separator tokens
+    between the two texts of a pair. second: the token type of the second text.
 
     doubled: whether the same piece can both begin and continue a word, such as "mail" in "mail" and
     "e-mail" in byte-level BPE. Each piece then has two ids here: its own id where it begins a word,
@@ -42,6 +45,7 @@ class Vocabulary:
     special: np.ndarray
     ordinary: np.ndarray
     word_starts: np.ndarray
+    unknown_id: int = -1
     separators: int = 1
     second: int = 1
     doubled: bool = False
@@ -54,6 +58,22 @@ class Vocabulary:
     def of_model(self, ids: np.ndarray) -> np.ndarray:
         """Return the tokenizer's own ids of word-pieces, in the same shape."""
         return ids % self.pieces if self.doubled else ids
+
+    def unknown(self, ids: np.ndarray) -> float:
+        """Return the share of word-pieces that stand for unknown characters."""
+        if self.unknown_id < 0 or not len(ids):
+            return 0.0
+        count = np.count_nonzero(ids == self.unknown_id)
+        if self.doubled:
+            count += np.count_nonzero(ids == self.unknown_id + self.pieces)
+        return count / len(ids)
+
+    def doubts(self, ids: np.ndarray) -> list[str]:
+        """Return a warning for the reader of a model that cannot spell the texts with `ids`."""
+        share = self.unknown(ids)
+        if share <= MOST_UNKNOWN:
+            return []
+        return [f"{share:.1%} of the passages' word-pieces are characters that it cannot spell"]
 
     @classmethod
     def read(cls, folder: Path | str) -> Vocabulary:
@@ -75,17 +95,18 @@ class Vocabulary:
         is_unused = re.compile(r"(\[unused\d+\])?").fullmatch
         unused = np.array([is_unused(piece) is not None for piece in pieces])
         doubled = not is_bert(json.loads(tokenizer.to_str()))
-        if doubled:
-            word_starts = np.repeat([True, False], len(pieces))
-        else:
-            word_starts = np.array([not piece.startswith("##") for piece in pieces])
+        spelt = _spelt(tokenizer)
+        is_first = np.array([not piece.startswith("##") for piece in spelt])
+        is_unspaced = np.array([scripts.is_unspaced(piece.lstrip("#")) for piece in spelt])
+        unknown = tokenizer.token_to_id(named.get("unk_token", ""))
         return cls(
-            size=len(word_starts),
+            size=len(spelt),
             **ids,
             **_frame(tokenizer, folder),
             special=np.tile(special, 2) if doubled else special,
             ordinary=np.flatnonzero(~special & ~unused).astype(np.int32),
-            word_starts=word_starts,
+            word_starts=is_first | is_unspaced,
+            unknown_id=-1 if unknown is None else unknown,
             doubled=doubled,
         )
 
@@ -125,7 +146,10 @@ def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
 
 def read_pieces(folder: Path | str) -> list[str]:
     """Return the word-pieces by id (see `Vocabulary`) as text; continuations begin with ##."""
-    tokenizer = read_backend(folder)
+    return _spelt(read_backend(folder))
+
+
+def _spelt(tokenizer: Tokenizer) -> list[str]:
     pieces = _pieces(tokenizer)
     if is_bert(json.loads(tokenizer.to_str())):
         return pieces

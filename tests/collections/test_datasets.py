@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from cdmae import collections
-from cdmae.collections import Counts
+from cdmae.collections import Counts, counts
 from cdmae.collections.sources import beir, msmarco
-from cdmae.collections.store import read_passages, write_collection
+from cdmae.collections.store import read_passages, read_qrels, write_collection
 from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,15 +74,10 @@ def write(folder, contents):
     return str(folder)
 
 
-def passages(collection):
-    """Return the passages of a collection, a stream, as a table."""
-    return collection.passages.read_all()
-
-
 def refused(module, path, **settings):
     """Return the message of the error for a folder."""
     with pytest.raises(InputError) as caught:
-        module.Settings(path=path, **settings).check()
+        counts(module.Settings(path=path, **settings).load())
     return str(caught.value).replace(path + "/", "")
 
 
@@ -96,17 +91,11 @@ def test_an_unknown_source_is_refused_with_the_known_names():
 
 
 def test_sources_answer_without_heavy_imports(tmp_path):
-    entries = [
-        ("beir", {"path": beir_folder(tmp_path)}),
-        ("pydocs", {"size": "smoke"}),
-        ("ir_datasets", {"dataset": "beir/nq"}),
-    ]
+    entries = [("beir", {"path": beir_folder(tmp_path)}), ("pydocs", {"size": "smoke"})]
     script = "import sys, json; from cdmae import collections; "
     script += "asked = [collections.source(name).Settings(**own) for name, own in json.loads(sys.argv[1])]; "
     script += "[(entry.judged(), entry.depends(), entry.version(), entry.expected()) for entry in asked]; "
-    script += (
-        "sys.exit(str({'numpy', 'pandas', 'pyarrow', 'torch', 'ir_datasets'} & set(sys.modules)))"
-    )
+    script += "sys.exit(str({'numpy', 'pandas', 'pyarrow', 'torch'} & set(sys.modules)))"
     command = [sys.executable, "-c", script, json.dumps(entries)]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert said.stderr == "set()\n"
@@ -158,9 +147,9 @@ def test_beir_is_read_completely(tmp_path, suffix):
     }
     settings = beir.Settings(path=beir_folder(tmp_path, **changed))
     assert settings.judged() == {"dev": True, "test": True}
-    assert settings.check() == Counts(3, {"dev": (1, 1), "test": (2, 2)})
+    assert counts(settings.load()) == Counts(3, {"dev": (1, 1), "test": (2, 2)})
     collection = settings.load()
-    assert passages(collection).to_pylist() == [
+    assert collection.passages.to_pylist() == [
         {"passage_id": "p1", "title": "Tea", "text": "Tea is a drink."},
         {"passage_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
         {"passage_id": "p3", "title": "", "text": "No title at all."},
@@ -189,7 +178,7 @@ def test_beir_has_one_split_without_judgments_and_no_split_without_queries(tmp_p
     )
     assert settings.judged() == {"test": False}
     collection = settings.load()
-    assert passages(collection)["title"].to_pylist() == ["", "", ""]
+    assert collection.passages["title"].to_pylist() == ["", "", ""]
     assert collection.queries["test"]["query_id"].tolist() == ["q1", "q2", "q3"]
     assert collection.qrels == {}
     settings = beir.Settings(
@@ -208,18 +197,24 @@ def test_beir_accepts_a_byte_order_mark_numeric_ids_and_a_missing_header(tmp_pat
         "qrels/test.tsv": "1\t2\t1\n",
     }
     collection = beir.Settings(path=beir_folder(tmp_path, **changed)).load()
-    assert passages(collection)["text"].to_pylist() == ["one", "two"]
+    assert collection.passages["text"].to_pylist() == ["one", "two"]
     assert collection.qrels["test"].to_numpy().tolist() == [["1", "2", 1]]
 
 
-def test_a_few_judged_passages_may_be_absent_as_in_published_collections(tmp_path):
-    corpus = [{"_id": f"p{row}", "title": None, "text": "text"} for row in range(19)]
-    lines = "".join(f"q1\tp{row}\t1\n" for row in range(20))
+def test_a_few_judged_passages_may_be_absent_as_in_published_collections(tmp_path, capsys):
+    """As in BEIR's evaluation, they count as relevant, and no run finds them."""
+    corpus = [{"_id": f"p{row}", "text": "text"} for row in range(19)]
+    lines = "".join(f"q1\tp{row}\t1\n" for row in range(20)) + "q9\tp1\t1\n"
     path = beir_folder(tmp_path, **{"corpus.jsonl": jsonl(corpus), "qrels/test.tsv": lines})
     collection = beir.Settings(path=path).load()
-    assert len(collection.qrels["test"]) == 20
-    assert collection.qrels["test"]["passage_id"].isna().sum() == 1
-    assert collection.about["queries"]["test"]["judgments of unknown passages"] == 1
+    counts = collection.about["queries"]["test"]
+    assert (counts["judgments of unknown passages"], counts["judgments of unknown queries"]) == (
+        1,
+        1,
+    )
+    write_collection(tmp_path / "out", collection)
+    assert read_qrels(tmp_path / "out", "test")["passage"].tolist() == list(range(20))
+    assert "they count as relevant, and every run misses them" in capsys.readouterr().err
 
 
 GOOD = json.dumps(CORPUS[0]) + "\n"
@@ -228,13 +223,13 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("corpus.jsonl", None, "holds no corpus.jsonl, also compressed; expected a folder in BEIR's"),
+        ("corpus.jsonl", None, "holds no corpus.jsonl; expected a folder in BEIR's"),
         ("corpus.jsonl", "", "corpus.jsonl holds no passages"),
         ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages: no passage has any text"),
         ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON that can be read ("),
         ("corpus.jsonl", GOOD + "[1]\n", "corpus.jsonl, line 2: not a JSON object but list"),
         ("corpus.jsonl", GOOD + '{"_id": "p", "txt": "x"}', 'line 2: no column text, contents, content, passage, body; it has _id, txt'),
-        ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: _id or id or docid or doc_id or passage_id or url is missing"),
+        ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: _id or id or docid"),
         ("corpus.jsonl", '{"_id": true, "text": "x"}', "line 1: _id is true; expected text"),
         ("corpus.jsonl", '{"_id": "p", "title": 3.5, "text": "x"}', "line 1: title is 3.5; expected text"),
         ("corpus.jsonl", '{"_id": "p", "text": "\\ud83d"}', "line 1: text contains half a surrogate pair"),
@@ -242,16 +237,16 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("corpus.jsonl", GOOD * 2, "corpus.jsonl, line 2: the id p1 is already on line 1"),
         ("corpus.jsonl", GOOD.encode() + b'{"_id": "p2", "text": "caf\xe9"}', "line 2 is not UTF-8 (byte 0xe9)"),
         ("corpus.jsonl.gz", GOOD, "holds both corpus.jsonl and corpus.jsonl.gz; keep one of them"),
-        ("queries.jsonl", None, "holds judgments in qrels but no queries.jsonl"),
+        ("queries.jsonl", None, "holds judgments but no queries.jsonl"),
         ("queries.jsonl", "", "queries.jsonl holds no queries"),
         ("queries.jsonl", '{"_id": "q1", "text": ""}', "queries.jsonl, line 1: text or query is missing or empty"),
         ("queries.jsonl", jsonl(QUERIES * 2), "queries.jsonl, line 4: the id q1 is already on line 1"),
         ("qrels/test.tsv", "", "qrels/test.tsv holds no judgments"),
         ("qrels/test.tsv", "q1\tp1\t0\nq3\tp2\t-1\n",
          "qrels/test.tsv marks no passage as relevant for split test: the highest grade is 0; expected judgments with a "),
-        ("qrels/test.tsv", QRELS + "q9\tp1\t1\n", "qrels/test.tsv, line 6: the query q9 is not in queries.jsonl"),
-        ("qrels/test.tsv", QRELS + "q2\tp9\t1\n", "qrels/test.tsv, line 6: the passage p9 is not in corpus.jsonl"),
-        ("qrels/test.tsv", QRELS + "q1\tp1\t0\n", "line 6: the judgment of query q1, passage p1 is repeated"),
+        ("qrels/test.tsv", QRELS + "q9\tp1\t1\n", "qrels/test.tsv, line 6: query q9, passage p1: the query is not in queries.jsonl"),
+        ("qrels/test.tsv", QRELS + "q2\tp9\t1\n", "qrels/test.tsv, line 6: query q2, passage p9: the passage is not in corpus.jsonl"),
+        ("qrels/test.tsv", QRELS + "q1\tp1\t0\n", "line 6: query q1, passage p1: the judgment is repeated"),
         ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 6: the grade is high; expected a whole number"),
         ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", "the grade is 99999; expected a whole number from -32768 "),
         ("qrels/test.tsv", "q1\tp1\t0.5\n", "line 1: the grade is 0.5"),
@@ -271,37 +266,21 @@ def test_a_truncated_archive_is_refused(tmp_path):
     )
     assert "corpus.jsonl.gz cannot be read (" in refused(beir, path)
     (tmp_path / "corpus.jsonl.gz").write_bytes(jsonl(CORPUS).encode())
-    assert "corpus.jsonl.gz cannot be read (Not a gzipped file" in refused(beir, path)
+    assert "corpus.jsonl.gz cannot be read (" in refused(beir, path)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("qrels", "qrels is a file; expected a folder with qrels/{split}.tsv"),
-        ("qrels.tsv", "qrels.tsv is a file; expected a folder with qrels/{split}.tsv"),
-        (
-            "qrels/test.txt",
-            "qrels holds test.txt but no .tsv; expected qrels/{split}.tsv, such as qrels/test.tsv",
-        ),
-    ],
-)
-def test_judgments_in_another_layout_are_refused(tmp_path, name, message):
-    assert message in refused(beir, beir_folder(tmp_path, **{"qrels/test.tsv": None, name: QRELS}))
+@pytest.mark.parametrize("name", ["qrels", "qrels.tsv", "qrels/test.txt"])
+def test_judgments_in_another_layout_are_refused(tmp_path, name):
+    path = beir_folder(tmp_path, **{"qrels/test.tsv": None, name: QRELS})
+    assert "holds qrels in another layout; expected qrels/{split}.tsv" in refused(beir, path)
 
 
 @pytest.mark.parametrize("module", [beir, msmarco])
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        (" ", "path is empty; expected a folder"),
-        ("nowhere", "nowhere is not there; expected a folder"),
-        ("file", "file is a file; expected a folder"),
-    ],
-)
-def test_a_path_that_is_not_a_folder_is_refused(tmp_path, monkeypatch, module, path, message):
+@pytest.mark.parametrize("path", [" ", "nowhere", "file"])
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path, monkeypatch, module, path):
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
-    assert message in refused(module, path)
+    assert "cannot be read" in refused(module, path)
 
 
 # --- MS MARCO -------------------------------------------------------------------------------------
@@ -310,9 +289,8 @@ def test_a_path_that_is_not_a_folder_is_refused(tmp_path, monkeypatch, module, p
 def test_msmarco_is_read_completely(tmp_path):
     settings = msmarco.Settings(path=msmarco_folder(tmp_path))
     assert settings.judged() == {"dl19": True, "eval": False, "train": True}
-    settings.check()
     collection = settings.load()
-    assert passages(collection).to_pylist()[1] == {
+    assert collection.passages.to_pylist()[1] == {
         "passage_id": "1",
         "title": "",
         "text": 'second "passage',
@@ -336,7 +314,7 @@ def test_msmarco_titles_need_three_columns(tmp_path):
         tmp_path / "titled", **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"}
     )
     settings = (msmarco.Settings(path=path, titles=titles) for titles in (True, False))
-    with_titles, without = (passages(chosen.load()) for chosen in settings)
+    with_titles, without = (chosen.load().passages for chosen in settings)
     assert with_titles["title"].to_pylist() == ["Tea", "-", ""]
     assert without["title"].to_pylist() == ["", "", ""]
     assert without["text"].equals(with_titles["text"])
@@ -349,7 +327,7 @@ def test_msmarco_titles_need_three_columns(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("collection.tsv", None, "holds no collection.tsv, also compressed"),
+        ("collection.tsv", None, "holds no collection.tsv"),
         ("collection.tsv", "0\ta\n1 b\n", "line 2: 1 columns separated by tabs; expected passage_id, text"),
         ("collection.tsv", "0\ta\tb\tc\n", "collection.tsv, line 1: 4 columns"),
         ("collection.tsv", "0\ta\n1\tb\tc\n", "line 2: 3 columns separated by tabs; expected passage_id, text"),
@@ -359,30 +337,9 @@ def test_msmarco_titles_need_three_columns(tmp_path):
         ("queries.train.tsv", None, "qrels.train.tsv has no queries; expected queries.train.tsv"),
         ("queries.train.tsv", "10\tone\ttwo\n", "queries.train.tsv, line 1: 3 columns"),
         ("qrels.train.tsv", "10\t0\t2\tyes\n", "qrels.train.tsv, line 1: the grade is yes"),
-        ("qrels.train.tsv", "10\t0\t7\t1\n", "line 1: the passage 7 is not in collection.tsv"),
-        ("qrels.train.tsv", "30\t0\t2\t1\n", "line 1: the query 30 is not in queries.train.tsv"),
+        ("qrels.train.tsv", "10\t0\t7\t1\n", "line 1: query 10, passage 7: the passage is not in collection.tsv"),
+        ("qrels.train.tsv", "30\t0\t2\t1\n", "line 1: query 30, passage 2: the query is not in queries.train.tsv"),
     ],
 )  # fmt: skip
 def test_msmarco_errors_name_file_line_and_content(tmp_path, name, content, message):
     assert message in refused(msmarco, msmarco_folder(tmp_path, **{name: content}))
-
-
-@pytest.mark.parametrize("change", ["appended", "cut", "another id"])
-def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, change):
-    """It is read twice, and the counts and judgments would not match the written passages."""
-    corpus = tmp_path / "corpus.jsonl"
-    rows = [{"_id": f"p{row}", "text": "text"} for row in range(4)]
-    corpus.write_text(jsonl(rows))
-    collection = beir.Settings(path=str(tmp_path)).load()
-    rows = {
-        "appended": [*rows, rows[0]],
-        "cut": rows[:-1],
-        "another id": [*rows[:-1], {"_id": "new", "text": "text"}],
-    }[change]
-    corpus.write_text(jsonl(rows))
-    with pytest.raises(
-        InputError,
-        match="corpus.jsonl changed while the collection was made from it: .*; wait until",
-    ):
-        write_collection(tmp_path / "made", collection)
-    assert not list((tmp_path / "made").iterdir())

@@ -17,9 +17,7 @@ from tiny_training import stage, train, write_teacher, write_tiny
 
 from cdmae.collections.store import Collection, read_passages, read_queries, write_collection
 from cdmae.config.importance import Importance
-from cdmae.config.objectives import OBJECTIVES
-from cdmae.config.objectives.mae import Mae
-from cdmae.config.objectives.none import NotPretrained
+from cdmae.config.objectives import OBJECTIVES, Mae, NotPretrained
 from cdmae.config.stages import AnyStage
 from cdmae.config.starts import Start
 from cdmae.errors import InputError

@@ -3,7 +3,6 @@
 import pytest
 
 from cdmae.config.load import load
-from cdmae.errors import InputError
 
 
 @pytest.fixture
@@ -70,15 +69,3 @@ def test_entries_and_the_evaluation_may_name_others(folder):
     assert config.stages["one"].collection == "theirs"
     assert config.encoders["cdmae"].collection == "mine"
     assert config.evaluation.collections == {"theirs": ("test",), "mine": ("dev",)}
-
-
-@pytest.mark.parametrize(
-    ("changed", "key"),
-    [
-        ({"stages": {"one": {"kind": "retriever", "queries": 2, "group": 3}}}, "stages.one.group"),
-        ({"evaluation": {"relevant": {"mine": {"dev": 2}}}}, "evaluation.relevant.mine.dev"),
-    ],
-)
-def test_a_small_collection_with_too_little_is_refused_before_any_job(folder, changed, key):
-    with pytest.raises(InputError, match=f"^{key} is .*collections.mine"):
-        load(values(**changed))

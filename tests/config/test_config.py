@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from made_up import make_model, make_weights
+from made_up import make_model
 
 from cdmae.config import checks, pretrained, systems
 from cdmae.config.importance import Importance
@@ -126,9 +126,6 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search(values):
     mined = systems.mined(load(values))
     depths = [mined[name, "docs", "train"] for name in ("mixed", "bm25", "one")]
     assert depths == [20, 1000, 1000], "the parts as in the evaluation"
-    values["systems"]["mixed"]["of"] = ["bm25", "cross"]
-    values["systems"]["cross"] |= {"negatives": "bm25", "reranks": "bm25"}
-    assert refusal(values).startswith("systems.mixed.of[1] is cross, of kind reranker")
 
 
 def test_third_party_runs_as_a_teacher(values, tmp_path):
@@ -143,7 +140,7 @@ def test_third_party_runs_as_a_teacher(values, tmp_path):
     runs["docs"]["train"] = str(file)
     config = load(values)
     assert systems.mined(config)["theirs", "docs", "train"] == systems.WHOLE
-    assert systems.systems(config)["three"]["ranking"] == "theirs.docs.train"
+    assert systems.systems(config)["three"]["ranking"] == "theirs/docs.train"
     file.unlink()
     assert refusal(values).startswith(f"systems.theirs.runs.docs.dev is {file}, which is not")
 
@@ -186,8 +183,6 @@ def test_results_do_not_lie_among_the_code(values, folder, monkeypatch):
     monkeypatch.chdir(checks.ROOT)
     for results in (folder, str(checks.ROOT / folder)):
         assert "among the files of the checkout" in refusal(values | {"results": results})
-    long = refusal(values | {"results": "results/" + "a" * 300})
-    assert "names of up to 200 bytes" in long
     assert load(values | {"results": f"{folder}-own".replace("config/", "more/")})
 
 
@@ -206,35 +201,8 @@ def test_models_are_folders_also_in_the_home_folder(values, tmp_path, monkeypatc
     assert pretrained.divided("a/b@v1") == ("a/b", "v1")
 
 
-def test_sizes_of_a_checkpoint_are_those_of_its_config(values, tmp_path):
-    values["starts"]["own"] = {"checkpoint": make_model(tmp_path)}
-    values["encoders"]["a"] = {"objective": "condenser", "start": "own", "early_layers": 5}
-    load(values)  # where it does not say how many, its job tells
-    make_model(tmp_path, num_hidden_layers=4)
-    assert refusal(values).startswith("encoders.a.early_layers is 5; expected")
-    make_model(tmp_path, num_hidden_layers=6, max_position_embeddings=149)
-    assert refusal(values).startswith("encoders.a.max_length is 150; expected up to 149")
-
-
 def test_a_given_generator_needs_a_checkpoint(values):
     """The job compares their vocabularies."""
     simlm = {"objective": "simlm", "start": "small", "generator": "google/electra-base-generator"}
     values["encoders"]["simlm"] = simlm
     assert refusal(values).startswith("encoders.simlm.generator is google/electra-base-generator")
-
-
-def test_a_sparse_head_needs_a_language_model_head(values, tmp_path):
-    """In the checkpoint, or from pre-training."""
-    model = make_model(tmp_path)
-    values["starts"]["own"] = {"checkpoint": model}
-    values["encoders"]["bare"] = {"objective": "none", "start": "own"}
-    values["stages"]["sparse"] = {"kind": "retriever", "head": "sparse", "depth": 50}
-    values["systems"]["sparse"] = {
-        "kind": "retriever", "encoder": "bare", "stage": "sparse", "negatives": "bm25",
-    }  # fmt: skip
-    assert refusal(values).startswith("systems.sparse.stage is sparse, whose head is sparse, but")
-    values["stages"]["sparse"]["pieces"] = "own"
-    load(values)
-    del values["stages"]["sparse"]["pieces"]
-    make_weights(tmp_path / "model.safetensors", {"cls.predictions.bias": (1,)})
-    load(values)

@@ -33,8 +33,7 @@ def numbers(*rows):
     """Expected numbers in one table, for (label, system, minus), on dev."""
     same = {"table": "T", "configfile": "config/a.yaml", "seeds": "42 43", "measure": "RR@10"}
     on = {"column": "dev", "collection": "own", "split": "dev", "value": 0.0, "noise": 0.0}
-    frame = pd.DataFrame(rows, columns=["label", "system", "minus"]).assign(**same, **on)
-    return frame[expected.COLUMNS]
+    return pd.DataFrame(rows, columns=["label", "system", "minus"]).assign(**same, **on)
 
 
 def results(**means):
@@ -74,7 +73,7 @@ def test_a_seed_changes_a_fusion_with_a_trained_part_and_not_bm25():
     assert not systems.learns(config, "bm25")
 
 
-def test_a_written_file_is_read_and_a_damaged_one_refused(tmp_path):
+def test_a_written_file_is_read(tmp_path):
     path = tmp_path / "expected.csv"
     table = numbers(("one, a", "one", "two"), ("two", "two", "")).assign(value=[1.0, -2.5])
     expected.write(path, table)
@@ -82,6 +81,3 @@ def test_a_written_file_is_read_and_a_damaged_one_refused(tmp_path):
     assert expected.made_by(table, ["config/a.yaml"], (42, 43)).all()
     assert not expected.made_by(table, [], (42, 43)).any()
     assert "| one, a  | +1.0  |" in expected.markdown(table)
-    path.write_text(path.read_text().replace("-2.5", "many"))
-    with pytest.raises(InputError, match="is damaged"):
-        expected.read(path)

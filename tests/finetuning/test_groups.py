@@ -12,8 +12,8 @@ from tiny_training import stage
 from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
-from cdmae.finetuning.groups import Drawing
-from cdmae.finetuning.selection import Selection
+from cdmae.finetuning.groups import Drawing, Examples
+from cdmae.finetuning.selection import select
 from cdmae.finetuning.teacher import Teacher
 from cdmae.runs import Run, write_run
 
@@ -57,8 +57,9 @@ def make(run, qrels=QRELS, texts=None, ranking=None, **changed):
     settings = {"depth": 20, "group": 8, "random_negatives": 3, "seed": 42} | changed
     texts = np.arange(PASSAGES) if texts is None else texts
     drawing = Drawing("train", **settings)
-    selection = groups.select_passages(run, qrels, texts, drawing, ranking)
-    return groups.examples_of(selection, drawing), selection.counts()
+    ids = pd.Series([f"q{row}" for row in range(len(run))])
+    found, kept = select(run, qrels, texts, drawing, ids, ranking)
+    return Examples(**found, texts=texts, drawing=drawing), kept.counts
 
 
 def test_no_positive_and_no_passage_twice_in_any_group_and_all_of_a_pool_is_drawn(run):
@@ -101,11 +102,10 @@ def test_copies_of_judged_passages_are_no_negatives_and_irrelevant_ones_are(run)
     texts[duplicate] = texts[3]
     judged = [(query, query, 1) for query in range(QUERIES)]
     judged += [(3, mined, -100), (3, other, -100), (3, 15, 0), (3, PASSAGES, 1)]
-    examples, counts = make(run, qrels_of(sorted(judged)), texts, random_negatives=50)
+    examples, _ = make(run, qrels_of(sorted(judged)), texts, random_negatives=50)
     pool = set(examples.pool(3).tolist())
     assert pool == set(range(PASSAGES)) - {3, mined, other, copy, duplicate}
     assert examples.positives[3].tolist() == [3]
-    assert counts["negatives removed as copies of a judged passage"] >= 1
     drawn = np.array([[2, other, 30], [3, 31, duplicate]], np.int32)
     excluded = examples.excluded(np.array([2, 3]), drawn)
     assert excluded.nonzero()[0].tolist() == [1, 1]
@@ -131,8 +131,7 @@ def test_what_is_left_out_is_counted(run):
     assert sorted(set(range(QUERIES)) - set(examples.queries.tolist())) == [7]
     assert counts == {
         "left out without a relevant passage": 1,
-        "with random negatives only, because the run has no others": 1,
-        "with short lists, completed by random passages": 2,
+        "with random negatives only": 1,
     }
     for query in (4, 5):
         pool = examples.pool(int(np.flatnonzero(examples.queries == query)[0]))
@@ -161,8 +160,7 @@ def test_the_margin_by_hand():
     assert [examples.mined[row].tolist() for row in range(3)] == [[9], [], [8, 9]]
     assert counts == {
         "mined negatives removed by the margin": 7,
-        "mined negatives left by it": 3,
-        "with random negatives only, because the margin removed all mined ones": 1,
+        "with random negatives only": 1,
     }
     everything, _ = make(run, qrels, **how | {"random_negatives": 32})
     suspects = [{7, 0, 8, 5, 10}, {7, 8, 9, 1, 31}, {2, 7, 3}]
@@ -198,7 +196,6 @@ def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run):
     assert counts == {
         "left out because the teacher ranks no judged passage": 1,
         "left out because the teacher ranks too few negatives": 1,
-        "mined negatives removed as not ranked by the teacher": 13,
     }
     drawn = examples.draw(np.arange(len(examples)), 0)
     scores = Teacher(theirs, "t").scores(examples.queries, drawn)
@@ -271,24 +268,13 @@ def test_a_missing_teacher_score_is_an_error(run):
     for query in (0, 2):
         with pytest.raises(InputError, match=f"lack passage 5 of query {query}"):
             found.scores(np.array([query]), np.array([[5, 9]]))
-    examples, _ = make(run)
-    drawn = [examples.drawn(row, 2) for row in range(QUERIES)]
-    teacher = Teacher(Run.of(drawn, drawn), "t")
-    teacher.check(examples, 2)
-    with pytest.raises(InputError, match="lack passage .* epochs or seed"):
-        teacher.check(examples, 3)
-    with pytest.raises(InputError, match="too few"):
-        found.check(examples, 2)
 
 
 def test_fewer_training_queries_are_some_of_more_training_queries(run):
-    ids = pd.Series([f"q{row}" for row in range(QUERIES)])
-
     def chosen(count):
-        selection = Selection.mined(run, QRELS, np.arange(PASSAGES), 20)
-        selection.limit_to_queries(ids, count)
-        assert selection.counts().get("left out beyond train_queries", 0) == QUERIES - count
-        return set(np.flatnonzero(selection.kept))
+        examples, counts = make(run, train_queries=count)
+        assert counts.get("left out beyond train_queries", 0) == QUERIES - count
+        return set(examples.queries.tolist())
 
     several = [chosen(count) for count in range(1, QUERIES + 1)]
     assert [len(rows) for rows in several] == list(range(1, QUERIES + 1))
@@ -297,14 +283,7 @@ def test_fewer_training_queries_are_some_of_more_training_queries(run):
         chosen(13)
 
 
-@pytest.mark.parametrize(
-    ("lists", "words"),
-    [
-        ([[1]], "has 1 queries"),
-        ([[99]] * QUERIES, "names passage 99"),
-    ],
-)
-def test_reading_says_what_does_not_fit(tmp_path, run, lists, words, capsys):
+def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     names = [f"q{row}" for row in range(QUERIES)]
     queries = {"train": pd.DataFrame({"query_id": names, "text": "?"})}
     judged = pd.DataFrame({"grade": QRELS["grade"]})
@@ -318,8 +297,8 @@ def test_reading_says_what_does_not_fit(tmp_path, run, lists, words, capsys):
     assert len(examples) == 5
     said = capsys.readouterr().err
     assert "5 training queries of split train (7 left out beyond train_queries" in said
-    write_run(tmp_path / "wrong.parquet", run_of(*((each, [1.0]) for each in lists)))
-    with pytest.raises(InputError, match=words):
+    write_run(tmp_path / "wrong.parquet", run_of(([1], [1.0])))
+    with pytest.raises(InputError, match="has 1 queries"):
         groups.read_examples(
             collection, tmp_path / "wrong.parquet", replace(drawing, train_queries=0)
         )

@@ -116,6 +116,6 @@ def test_the_teacher_scores_the_best_mined_passages_of_every_query(tiny, tmp_pat
         best = mined.ranked(query)[0][:15]
         found, scores = run.ranked(query)
         assert sorted(found.tolist()) == sorted(best.tolist())
-        expected = reranking.score(judge, queries, np.array([query]), passages, [found])
+        expected = reranking.score(judge, queries, np.full(len(found), query), passages, found)
         np.testing.assert_allclose(scores, expected, atol=2e-6)
     assert math.isfinite(run.scores.sum()) and run.passages.max() < PASSAGES

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import padded
-from tiny_training import encoder, learn, prepared, same, stage
+from tiny_training import encoder, learn, prepared, same, stage, task_of
 
 from cdmae.errors import InputError
-from cdmae.finetuning import losses, retriever
+from cdmae.finetuning import losses
 from cdmae.finetuning.objectives import Objective
 from cdmae.models import checkpoint
 
@@ -79,7 +79,8 @@ def test_every_loss_is_added_for_each_prefix(tiny, tmp_path, teacher, similarity
     assert numbers["contrastive"].item() == pytest.approx(by_hand(32)[1].item(), rel=1e-12)
 
 
-def test_prefixes_that_are_none_are_refused():
+def test_prefixes_that_are_none_are_refused(tiny):
     recipe = stage("retriever", prefixes=(16, 32))
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
     with pytest.raises(InputError, match="its vectors have 32 numbers; expected widths below 32"):
-        retriever.check_prefixes(recipe, 32, "tiny")
+        task_of(tiny, recipe, model)

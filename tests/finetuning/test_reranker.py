@@ -102,16 +102,6 @@ def test_a_small_reranker_learns_what_its_teacher_knows(tiny, tmp_path):
         train(reranker, tiny, tmp_path / "b", recipe, teacher=tmp_path / "nowhere.parquet")
 
 
-def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny):
-    recipe = stage("reranker")
-    model, batch = prepared(tiny, recipe, tiny.encoder)
-    first, second = learn(model, batch, recipe)[0], learn(model, batch, recipe)[0]
-    assert first["loss"] == second["loss"]
-    without = learn(model, batch, stage("reranker", rdrop=1e-9))[0]
-    assert first["loss"] > without["loss"] * 1.0001  # the KL between the passes
-    assert learn(model, batch, recipe, step=1)[0]["loss"] != first["loss"]
-
-
 def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny):
     recipe = stage("reranker", group=8, forward_factor=2)
     model, batch = prepared(tiny, recipe, tiny.encoder)

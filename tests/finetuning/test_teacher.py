@@ -1,4 +1,4 @@
-"""What a teacher decides about negatives, and a teacher that its student has overtaken."""
+"""What teachers decide about negatives, and teachers of whole batches."""
 
 from dataclasses import replace
 
@@ -7,14 +7,13 @@ import pytest
 import torch
 from tiny_training import PASSAGES, QUERIES, data_of, encoder, learn, stage, task_of, train
 
-from cdmae.errors import InputError
 from cdmae.finetuning import groups, losses, retriever, scoring
 from cdmae.finetuning.retriever import Teachers
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
 from cdmae.retrieval.kinds.multi import MultiVectors
-from cdmae.runs import Run, read_run, write_run
+from cdmae.runs import Run, read_run
 
 
 def full_run(scores):
@@ -76,14 +75,6 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
     assert numbers["contrastive"].item() == pytest.approx(numbers["loss"].item(), rel=1e-12)
     if not weight:
         assert numbers["loss"].item() == pytest.approx(naive, rel=1e-5)  # all_scores is float32
-
-
-def test_a_teacher_that_removes_all_negatives_is_refused(tiny, tmp_path, capsys):
-    write_run(tmp_path / "t.parquet", full_run(of_positives(0.0, 9.0)))
-    recipe = stage("retriever", denoise=0.5, distillation="none")
-    with pytest.raises(InputError, match=r"denoise of tiny is 0.5, .* removes all negatives"):
-        train(retriever, tiny, tmp_path, recipe, teacher=tmp_path / "t.parquet")
-    assert "removes 100.0% of the negatives (denoise 0.5)" in capsys.readouterr().err
 
 
 # --- balanced margins -----------------------------------------------------------------------------
@@ -180,24 +171,3 @@ def product(queries, query, passages, passage):
         return queries[query] @ passages[passage]
     asked, read = queries[query : query + 1].values, passages[passage : passage + 1].values
     return (asked @ read.astype(np.float32).T).max(1).sum()
-
-
-# --- a teacher that is weaker than its student ----------------------------------------------------
-
-
-def test_a_weaker_teacher_stops_a_system_that_continues_from_trained_weights(tiny, tmp_path):
-    recipe = stage("retriever", learning_rate=3e-3, epochs=20.0)
-    first = train(retriever, tiny, tmp_path / "first", recipe)
-    write_run(tmp_path / "good.parquet", full_run(of_positives(9.0, 0.0)))
-    write_run(tmp_path / "bad.parquet", full_run(of_positives(-9.0, 0.0, spread=3.0)))
-    recipe = stage("retriever", epochs=0.25)
-    words = (
-        r"the teacher of tiny ranks the positive first in 0% of 24 groups, and the weights from "
-        r"which tiny continues already do so in \d+%: .*weaker_teacher: allow in its stage"
-    )
-    bad = {"after": first, "teacher": tmp_path / "bad.parquet"}
-    with pytest.raises(InputError, match=words):
-        train(retriever, tiny, tmp_path / "a", recipe, **bad)
-    train(retriever, tiny, tmp_path / "b", replace(recipe, weaker_teacher="allow"), **bad)
-    train(retriever, tiny, tmp_path / "c", recipe, teacher=tmp_path / "bad.parquet")
-    train(retriever, tiny, tmp_path / "d", recipe, after=first, teacher=tmp_path / "good.parquet")

@@ -1,11 +1,9 @@
 """Topics of training queries: clusters of their vectors, the same again, and batches of one topic."""
 
 import numpy as np
-import pytest
-from tiny_training import QUERIES, data_of, stage, train
+from tiny_training import data_of, stage
 
-from cdmae.errors import InputError
-from cdmae.finetuning import retriever, topics
+from cdmae.finetuning import topics
 from cdmae.models import checkpoint
 
 
@@ -29,8 +27,3 @@ def test_topics_follow_from_the_initial_weights(tiny):
     assert set(data.examples.topics.tolist()) == {0, 1, 2}
     again = data_of(tiny, recipe, model)
     assert (again.examples.topics == data.examples.topics).all()
-
-
-def test_more_topics_than_queries_are_refused(tiny, tmp_path):
-    with pytest.raises(InputError, match=rf"topics is 99; expected up to {QUERIES}, the training"):
-        train(retriever, tiny, tmp_path, stage("retriever", topics=99))

@@ -101,9 +101,9 @@ def slow(counts, segments, totals, pmi, normaliser, edges):
     return found
 
 
-@pytest.mark.parametrize("pmi", ami.PMI)
-@pytest.mark.parametrize("normaliser", ami.NORMALISERS)
-@pytest.mark.parametrize("edges", ami.EDGES)
+@pytest.mark.parametrize("pmi", ("min", "product"))
+@pytest.mark.parametrize("normaliser", ("order", "pooled"))
+@pytest.mark.parametrize("edges", ("literal", "mean"))
 @pytest.mark.parametrize("window", [2, 4, 5])
 def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window):
     tokens = random_tokens(1, passages=25)
@@ -129,7 +129,7 @@ def test_a_stop_word_beside_a_collocation_is_less_important():
     for text in texts[:20]:
         text[3:6] = [1, 2, 3]
     shares = {}
-    for pmi in ami.PMI:
+    for pmi in ("min", "product"):
         the, crossword, _ = ami_of(texts, window=3, pmi=pmi)[3:6]
         shares[pmi] = the / crossword
     assert shares["min"] < 0.1
@@ -164,15 +164,10 @@ def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     assert np.array_equal(
         values, words.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
     )
-    for begin, end in itertools.pairwise(tokens.edges.tolist()):
-        assert (
-            table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist()
-            == values[begin:end].tolist()
-        )
     segments = [tokens.ids[begin:end] for begin, end in itertools.pairwise(tokens.edges.tolist())]
-    together = table.score_all(segments, VOCABULARY)
-    assert [len(found) for found in together] == [len(ids) for ids in segments]
-    assert np.array_equal(np.concatenate(together).astype(np.float16), values)
+    found, _ = table.score(segments, VOCABULARY)
+    assert [len(each) for each in found] == [len(ids) for ids in segments]
+    assert np.array_equal(np.concatenate(found).astype(np.float16), values)
 
 
 def test_importance_by_blocks_of_passages_has_the_same_bits(tmp_path, monkeypatch):
@@ -223,7 +218,7 @@ def counted_in(importance):
 
 def test_new_words_count_as_seen_once_and_shares_tell_how_much_is_guessed():
     counted = count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=2)
-    found = ami.Table(counted.table, {}).score(np.array([1, 7, 9]), VOCABULARY)
+    (found,), _ = ami.Table(counted.table, {}).score([np.array([1, 7, 9])], VOCABULARY)
     # Six words and three bigrams: PMI(1, new) = log (1/3) / (2/6 x 1/6); the new word has two
     # pieces.
     assert found == pytest.approx([LOG(6)] * 3)
@@ -231,13 +226,8 @@ def test_new_words_count_as_seen_once_and_shares_tell_how_much_is_guessed():
     counted = count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=3)
     table = ami.Table(counted.table, {})
     shares = [1 / 2, 1 / 3, 0, 0, 1 / 4, 1 / 3, 0]  # word 1+9 has two pieces
-    assert table.seen(np.array([1, 2, 1, 9, 1, 2, 4]), VOCABULARY) == pytest.approx(shares)
-    assert table.seen(np.array([3]), VOCABULARY).tolist() == [1.0], "it has no neighbours"
-    for function in (table.score, table.seen):
-        assert function(np.empty(0, int), VOCABULARY).tolist() == []
-
-
-def test_an_unknown_form_is_refused():
-    for name in ("pmi", "normaliser", "edges"):
-        with pytest.raises(InputError, match=f"{name} is 'other'; expected "):
-            ami.ami(np.ones((2, 1), np.uint32), np.ones(2), **{name: "other"})
+    texts = [np.array([1, 2, 1, 9, 1, 2, 4]), np.array([3]), np.empty(0, int)]
+    _, seen = table.score(texts, VOCABULARY)
+    assert seen[0] == pytest.approx(shares)
+    assert seen[1].tolist() == [1.0], "it has no neighbours"
+    assert seen[2].tolist() == []

@@ -47,7 +47,7 @@ def test_every_passage_with_enough_words_has_a_line(tmp_path, monkeypatch):
         def __init__(self, table, tokenizer):
             asked.append((table, tokenizer))
 
-        def many(self, texts):
+        def words(self, texts):
             return [[Word(word, float(len(word))) for word in text.split()] for text in texts]
 
     monkeypatch.setattr(module, "Shades", Shades)

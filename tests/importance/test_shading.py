@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from cdmae.errors import InputError
 from cdmae.importance import ami, shading
 from cdmae.importance.shading import Word
 
@@ -17,42 +16,34 @@ def tokenizer(tmp_path):
 
 
 @pytest.fixture
-def table(monkeypatch):
-    """A table that gives every word-piece its own id as importance."""
+def shades(tokenizer, monkeypatch):
+    """Shades by a table that gives every word-piece its own id as importance."""
 
     class Table:
-        def score(self, ids, vocabulary):
-            return ids.astype(np.float32)
-
-        def score_all(self, segments, vocabulary):
-            return [self.score(ids, vocabulary) for ids in segments]
-
-        def seen(self, ids, vocabulary):
-            return np.where(ids == 9, 0.4, 0.5)
+        def score(self, segments, vocabulary):
+            values = [ids.astype(np.float32) for ids in segments]
+            return values, [np.where(ids == 9, 0.4, 0.5) for ids in segments]
 
     monkeypatch.setattr(ami.Table, "read", lambda folder: Table())
+    return shading.Shades("table", tokenizer)
 
 
-def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there_are_any(
-    tokenizer, table
-):
-    found = shading.score("Crossword is a puzzle!", "table", tokenizer)
+def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there_are_any(shades):
+    found, none, other = shades.words(["Crossword is a puzzle!", " ", "a puzzle"])
     expected = [("crossword", 5.0), ("is", 7.0), ("a", 8.0), ("puzzle", 9.0), ("!", 10.0)]
     assert [(word.text, word.importance) for word in found] == expected
-    assert [word.text for word in found if word.mark] == ["puzzle"], (
-        "fewer than half of its n-grams are repeated"
-    )
-    with pytest.raises(InputError, match="no words"):
-        shading.score("  ", "table", tokenizer)
+    marked = [word.text for word in found if word.mark]
+    assert marked == ["puzzle"], "fewer than half of its n-grams are repeated"
+    assert none == []
+    assert [word.text for word in other] == ["a", "puzzle"]
 
 
-def test_many_texts_are_spelt_together_and_some_have_no_words(tokenizer, table):
-    found = shading.Shades("table", tokenizer).many(["crossword is", " ", "a puzzle"])
-    assert found == [
-        [Word("crossword", 5.0), Word("is", 7.0)],
-        [],
-        [Word("a", 8.0), Word("puzzle", 9.0)],
-    ]
+def test_spans_are_the_text_in_its_own_spelling(shades):
+    spans = shades.spans(" Crossword  is\tA puzzle!")
+    assert "".join(span.text for span in spans) == " Crossword  is\tA puzzle!"
+    assert [span.text for span in spans if span.shade] == ["Crossword", "is", "A", "puzzle", "!"]
+    assert [span.shade for span in spans if span.shade] == shading.shades([5, 7, 8, 9, 10])
+    assert shades.spans("") == [("", 0)]
 
 
 def test_numbers_are_one_word_a_line_and_grounds_follow_them():

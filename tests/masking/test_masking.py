@@ -123,10 +123,11 @@ def test_the_sides_of_an_encoder():
         encoder_masking="whole_word", decoder_masking="importance", encoder_ratio=0.3, decoder_ratio=0.5, sigma=2.0,
         mask_share=0.7, random_share=0.2,
     )  # fmt: skip
-    assert masking.sides(settings, "wordpiece") == {
-        "encoder": Side("whole_word", 0.3, 2.0, "wordpiece", 0.7, 0.2),
-        "decoder": Side("importance", 0.5, 2.0, "wordpiece", 0.7, 0.2),
-    }
+    found = [masking.side_of(settings, name, "wordpiece", "x") for name in ("encoder", "decoder")]
+    assert found == [
+        Side("whole_word", 0.3, 2.0, "wordpiece", 0.7, 0.2, "x"),
+        Side("importance", 0.5, 2.0, "wordpiece", 0.7, 0.2, "x"),
+    ]
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------------------

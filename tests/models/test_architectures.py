@@ -5,7 +5,7 @@ every objective.
 import numpy as np
 import pytest
 import torch
-from tiny_models import ALL, SIZES, model, padded
+from tiny_models import ALL, ROTARY, SIZES, model, padded
 from tiny_objectives import CPU, SETTINGS, V, as_objective, gradients, reader, ready, whole
 from torch.nn import functional
 
@@ -52,10 +52,10 @@ def test_gradients_are_those_of_transformers(family, long, monkeypatch):
     """Of all weights: from all rows, and from the last layer at chosen rows alone; by both ways of
     padded attention.
 
-    In float64, of which transformers' ModernBERT computes rotations in float32.
+    In float64, of which transformers computes rotations in float32.
     """
     monkeypatch.setattr(attention, "LONG", long)
-    exact = 1e-4 if family == "modernbert" else 1e-8
+    exact = 1e-4 if family in ROTARY else 1e-8
     network = model(family).double()
     names, weights = zip(*network.named_parameters(), strict=True)
     batch = packed.pack(SEQUENCES)

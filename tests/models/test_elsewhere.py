@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from tiny_pretraining import Killed
 from tiny_training import encoder, stage, together
 
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
 from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.task import Inputs

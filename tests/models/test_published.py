@@ -15,31 +15,17 @@ from tiny_objectives import (
     bounds,
     first,
     language_model,
-    learnt,
     network_of,
     reader,
     same,
     whole,
 )  # fmt: skip
-from torch import Tensor, nn
 
 from cdmae.errors import InputError
 from cdmae.models import architectures
-from cdmae.pretraining.batches import Step
 from cdmae.pretraining.objectives import _prediction, bowdpr, condenser, mlm, simlm
-from cdmae.pretraining.objectives.cocondenser import contrast
-from tests.naive import Naive, Side
 
 # --- Condenser and coCondenser --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("early", "layers"), [(0, 1), (1, 1), (2, 2)])
-def test_condenser_reads_late_cls_and_early_tokens(early, layers):
-    """The head on [h_cls late; h early], and the late MLM loss; 0 is half of the three layers."""
-    settings = as_objective("condenser", SETTINGS, early_layers=early)
-    network, step = condenser.Condenser(language_model(), settings, 5).eval(), first("condenser")
-    assert network.early == layers
-    same(network, network(whole(step))[0], Naive("condenser", network)(step))
 
 
 def test_condenser_needs_late_layers():
@@ -49,12 +35,6 @@ def test_condenser_needs_late_layers():
         condenser.Condenser(
             language_model(), as_objective("condenser", SETTINGS, early_layers=3), 5
         )
-
-
-def test_cocondenser_contrast_by_hand():
-    vectors = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
-    shares = torch.tensor([[2.0, 0.0, 0.0]] * 2 + [[3.0, 0.0, 0.0]] * 2).softmax(1)[:, 0]
-    torch.testing.assert_close(contrast(vectors), -shares.log().mean())
 
 
 # --- CoT-MAE --------------------------------------------------------------------------------------
@@ -102,29 +82,6 @@ def test_cotmae_cuts_at_the_begin_of_a_word():
 TWO = {"complement_ratio": 0.0}  # the decoders of the span itself and of its neighbour
 
 
-def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the encoder, of the decoder of the span itself, of the decoder of its neighbour."""
-    naive = Naive("master", network)
-    encoder, own, following = (Side.of(step, side) for side in ("encoder", "decoder", "neighbour"))
-    states = naive.states(encoder)[-1]
-    decoded = (
-        naive.decoded(part, states[:, :1], side)
-        for part, side in (("decoder", own), ("neighbour", following))
-    )
-    return tuple(map(naive.loss, (states, *decoded), (encoder, own, following)))
-
-
-def test_master_shows_both_decoders_as_one_though_they_have_weights_of_their_own():
-    network = network_of("master", **TWO)
-    step = first("master")
-    encoder, own, following = losses(network, step)
-    numbers = learnt(network, step)[1]
-    torch.testing.assert_close(numbers["encoder_loss"], encoder.detach())
-    torch.testing.assert_close(numbers["decoder_loss"], (own + following).detach())
-    pairs = zip(network.decoder.parameters(), network.neighbour.parameters(), strict=True)
-    assert all(not torch.equal(one, other) for one, other in pairs)
-
-
 def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s():
     """The first decoder reads the texts of the encoder, the second those beside them, each with
     masks of its own.
@@ -155,22 +112,6 @@ def test_master_s_third_decoder_restores_what_a_second_pass_sees():
     masked = rest.inputs.values != rest.labels
     assert masked[rest.chosen].mean() == pytest.approx(0.9, abs=0.1)
     assert not masked[content & ~rest.chosen].any()
-
-
-def test_master_s_second_pass_and_its_decoder_have_a_loss():
-    """They are added to the losses of the other two decoders, as in the published sum of means."""
-    network = network_of("master")
-    step = first("master")
-    naive = Naive("master", network)
-    second = Side.of(step, "second")
-    rest = Side.of(step, "complement")
-    states = naive.states(second)[-1]
-    further = naive.loss(states, second)
-    further = further + naive.loss(naive.decoded("complement", states[:, :1], rest), rest)
-    encoder, own, following = losses(network, step)
-    numbers = learnt(network, step)[1]
-    torch.testing.assert_close(numbers["encoder_loss"], encoder.detach())
-    torch.testing.assert_close(numbers["decoder_loss"], (own + following + further).detach())
 
 
 def test_master_masks_rare_words_first_in_both_decoders():
@@ -237,12 +178,7 @@ def test_a_bag_holds_every_word_of_a_passage_once():
         assert number[row] == max(1, len(words))
 
 
-def test_bowdpr_weighs_its_bag_and_dupmae_pools_some_passages_at_a_time(monkeypatch):
-    batch = whole(first("bowdpr"))
-    plain = network_of("bowdpr")
-    weighted = bowdpr.BowDpr(plain.model, as_objective("bowdpr", SETTINGS, bag_weight=3.0), 5)
-    one, other = plain(batch)[1]["decoder_loss"], weighted(batch)[1]["decoder_loss"]
-    torch.testing.assert_close(3 * one, other)
+def test_dupmae_pools_some_passages_at_a_time(monkeypatch):
     network, batch = network_of("dupmae"), whole(first("dupmae"))
     expected = network(batch)[0]
     monkeypatch.setitem(_prediction.LOGITS_AT_ONCE, "cpu", 1)
@@ -290,21 +226,6 @@ def test_simlm_decoder_begins_as_the_last_layers():
 
 
 # --- masked language modelling --------------------------------------------------------------------
-
-
-def test_mlm_is_the_loss_that_transformers_computes():
-    """Its own of a padded batch with labels at the masked tokens; nothing of the encoder is left
-    without a gradient.
-    """
-    network, step = mlm.Mlm(language_model(), as_objective("mlm", SETTINGS), 5).eval(), first("mlm")
-    side = Side.of(step, "encoder")
-    labels = side.labels.masked_fill(~side.chosen, -100)
-    expected = network.model(input_ids=side.ids, attention_mask=side.attended, labels=labels).loss
-    loss, numbers = network(whole(step))
-    same(network, loss, expected)
-    assert numbers["decoder_loss"] == 0 and numbers["encoder_loss"] == pytest.approx(
-        expected.item(), rel=1e-5
-    )
 
 
 def test_mlm_by_importance_masks_what_is_important():

@@ -131,7 +131,7 @@ def models(tiny, encoders, tmp_path_factory):
     made = save(judge, folder / "reranker", tiny.encoder)
     rows = np.arange(len(pairs))
     asked, passages = sequences.queries(tiny.queries, made, 1), read_tokens(tiny.tokens)
-    ours["reranker"] = reranking.score(judge, asked, rows, passages, list(rows[:, None] + 7))
+    ours["reranker"] = reranking.score(judge, asked, rows, passages, rows + 7)
     loaded["reranker"] = {"kind": "reranker", "folder": str(made), "texts": pairs}
     return loaded, ours
 

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cdmae import collections
 from cdmae.config.load import load
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
@@ -50,7 +50,7 @@ def test_operations_are_those_of_the_model(tmp_path, family):
 
 def test_networks_follow_their_start(tmp_path):
     sizes = {"vocabulary": 100, "layers": 3, "hidden": 2, "heads": 1, "feedforward": 4}
-    small = Network(layers=3, width=2, inner=4, vocabulary=100, heads=1)
+    small = Network(layers=3, width=2, inner=4, vocabulary=100)
     assert Network.of(Start(collection="c", **sizes)) == small
     assert Network.of(Start(checkpoint="some/model")) == Network()
     model = make_model(tmp_path, num_hidden_layers=3, hidden_size="wide")
@@ -60,7 +60,7 @@ def test_networks_follow_their_start(tmp_path):
 
 def test_the_operations_of_objectives():
     """Layers written out; a backward pass is two forward ones."""
-    network = Network(layers=3, width=2, inner=4, vocabulary=10, heads=1)
+    network = Network(layers=3, width=2, inner=4, vocabulary=10)
     encoder = Mae(start="s", collection="c", encoder_ratio=0.3, decoder_ratio=0.5, decoder_layers=2)
     price = {
         name: flops.passage(network, as_objective(name, encoder), SIZE)

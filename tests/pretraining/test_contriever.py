@@ -1,6 +1,5 @@
 """Contriever: crops, deletions, and the contrast of a global batch."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -24,17 +23,6 @@ def reader(passages=400, length=LENGTH, seed=3, deletion=0.0, **changed):
     changed |= {"batch": passages, "max_length": LENGTH + 2, "deletion": deletion}
     settings = as_objective("contriever", SETTINGS, **changed)
     return reader_of(settings, Tokens(ids, starts, starts[:-1], np.ones(V, bool)), seed)
-
-
-def test_the_loss_by_hand():
-    """Two passages: -log of the share of a crop's own passage, at temperature 0.5."""
-    q = [[1.0, 0.0], [0.5, 1.0]]
-    k = [[0.8, 0.1], [0.0, 0.6]]
-    vectors = torch.tensor([q[0], k[0], q[1], k[1]])
-    first = -math.log(math.exp(1.6) / (math.exp(1.6) + math.exp(0.0)))
-    second = -math.log(math.exp(1.2) / (math.exp(1.2) + math.exp(1.0)))
-    found = contriever.contrast(vectors, 0.5).item()
-    assert found == pytest.approx((first + second) / 2, rel=1e-6)
 
 
 def test_crops_are_independent_and_uniform():

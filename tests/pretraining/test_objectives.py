@@ -18,12 +18,13 @@ from tiny_objectives import (
     same,
     whole,
 )
+from torch.nn import functional
 
 from cdmae import masking
 from cdmae.config.encoders import Pooled
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.pretraining.batches import Batch
-from cdmae.pretraining.objectives import objective, objectives
+from cdmae.pretraining.objectives import _prediction, objective, objectives
 from cdmae.training import setup
 from tests.naive import Naive
 
@@ -53,23 +54,67 @@ def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "pooling"),
+    ("name", "changed"),
     [
-        *((name, "cls") for name in objectives()),
-        *((name, "mean") for name in objectives() if issubclass(OBJECTIVES[name], Pooled)),
+        *((name, {}) for name in objectives()),
+        *(
+            (name, {"pooling": "mean"})
+            for name in objectives()
+            if issubclass(OBJECTIVES[name], Pooled)
+        ),
+        ("mae", {"projection": False}),
+        ("seed", {"attention_span": 1}),
+        ("seed", {"attention_span": 4}),
+        ("master", {"complement_ratio": 0}),
+        ("dupmae", {"bag_weight": 0.1}),
+        ("bowdpr", {"bag_weight": 3.0}),
+        ("condenser", {"early_layers": 2}),
     ],
 )
-def test_every_objective_is_its_naive_form(name: str, pooling: str) -> None:
-    """Loss and gradient of the formulas, padded and with the head everywhere; [CLS] or the mean
-    over all tokens.
-    """
+def test_every_objective_is_its_naive_form(name: str, changed: dict[str, float]) -> None:
+    """Loss and gradient of the formulas, padded and with the head everywhere."""
     # Contriever's own temperature makes its gradients, and their rounding, 20 times as large.
-    changed = {"temperature": 1.0} if name == "contriever" else {}
-    network, step = network_of(name, pooling, **changed), first(name)
-    loss = learnt(network, step)[0]
+    fixed = {"temperature": 1.0} if name == "contriever" else {}
+    network, step = network_of(name, **fixed, **changed), first(name)
+    loss, numbers = learnt(network, step)
     same(network, loss, Naive(name, network)(step))
-    if pooling == "mean":
-        assert not torch.isclose(loss, learnt(network_of(name, **changed), step)[0], atol=1e-4)
+    assert numbers["spread"] > 0.01
+    if changed:
+        usual = first(name, settings=network_of(name, **fixed).settings)
+        assert not torch.isclose(loss, learnt(network_of(name, **fixed), usual)[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("at_once", [7 * V, 24 * V])
+def test_logits_in_pieces_change_nothing(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, step = network_of("mae"), first("mae")
+    whole_loss = learnt(network, step)[0]
+    monkeypatch.setitem(_prediction.LOGITS_AT_ONCE, "cpu", at_once)
+    same(network, learnt(network, step)[0], whole_loss)
+
+
+@pytest.mark.parametrize("kind", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("lead", [-20.0, 0.0, 6.0, 10.5])
+@pytest.mark.parametrize("size", [1.0, 1e-7])
+def test_small_losses_have_the_gradient_of_float64(kind: str, lead: float, size: float) -> None:
+    """With logits that bfloat16 holds, whatever it makes of probabilities near 1; the losses are 24
+    to .001, and a global batch's weights are too small for float16.
+    """
+    generator = torch.Generator().manual_seed(2)
+    rows, labels = torch.eye(8), torch.arange(8)
+    shapes = ((V, 8), (V,))
+    matrix, bias = (torch.randint(-16, 17, shape, generator=generator) / 16 for shape in shapes)
+    matrix[labels, labels] += lead
+    weights = torch.rand(8, generator=generator) * size
+    inputs = [each.requires_grad_() for each in (rows, matrix, bias)]
+    with setup.autocast(kind, CPU):
+        loss, each = _prediction._CrossEntropy.apply(*inputs, labels, weights)
+    wide = [each.detach().double().requires_grad_() for each in inputs]
+    expected = functional.cross_entropy(functional.linear(*wide), labels, reduction="none")
+    torch.testing.assert_close(each.double(), expected.detach(), rtol=0.01, atol=0)
+    total = torch.dot(expected, weights.double())
+    found = torch.autograd.grad(loss, inputs)
+    for ours, exact in zip(found, torch.autograd.grad(total, wide), strict=True):
+        assert (ours - exact).norm() < 0.01 * exact.norm()
 
 
 @EVERY
@@ -160,6 +205,24 @@ def test_a_side_predicts_what_it_masks_or_every_token(name: str) -> None:
         found = masked.chosen.sum() / real.sum()
         assert found == pytest.approx(share, abs=0.12), side
         assert not masked.chosen[~real].any()
+
+
+def test_the_decoder_of_lexmae_masks_all_that_the_encoder_masks() -> None:
+    step = first("lexmae")
+    encoder, decoder = (step.sides[side].chosen for side in ("encoder", "decoder"))
+    assert encoder.any() and decoder[encoder].all() and decoder.sum() > encoder.sum()
+
+
+@pytest.mark.parametrize("name", ["mae", "lexmae"])
+def test_spread_is_zero_where_all_passages_have_the_same_vector(name: str) -> None:
+    """The number that reveals a collapse."""
+    network = network_of(name)
+    with torch.no_grad():
+        for each in network.model.parameters():
+            if each.ndim > 1:
+                each.mul_(1e-9)
+    lengths = (5, 9, 2, 3, 7, 12, 4)  # LexMAE: a passage without words has the uniform distribution
+    assert learnt(network, first(name, lengths=lengths))[1]["spread"] < 1e-4
 
 
 def test_equal_vectors_are_no_failure_of_language_modelling():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from any_kind import as_objective
-from tiny_objectives import first, network_of, whole
 from tiny_pretraining import SETTINGS, START, cut_off, differences, run, source_of
 
 from cdmae.evaluation.per_query import read_table
@@ -14,7 +13,6 @@ from cdmae.files import read_json
 from cdmae.models import architectures, checkpoint
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.objectives._prediction import predict
-from cdmae.pretraining.probes import bottleneck, halves
 from cdmae.tokens.corpus import Tokens
 from cdmae.training.ranks import Ranks
 from cdmae.training.state import State
@@ -24,7 +22,7 @@ CLS, SEP = 2, 3
 
 
 def test_weights_are_the_same_bits_with_and_without(inputs, pretrained, tmp_path, monkeypatch):
-    monkeypatch.setattr(probes, "PROBES", {})
+    monkeypatch.setattr(probes.Probes, "look", lambda self, step: None)
     without = run(inputs, tmp_path)
     assert differences(pretrained, without) == []
     assert (pretrained / "steps.tsv").read_text() == (without / "steps.tsv").read_text()
@@ -34,7 +32,7 @@ def test_weights_are_the_same_bits_with_and_without(inputs, pretrained, tmp_path
 def test_a_few_steps_are_looked_at_also_by_a_resumed_training(inputs, pretrained, tmp_path):
     cut_off(4, inputs, tmp_path)
     again = run(inputs, tmp_path)
-    for file in probes.PROBES:
+    for file in ("bottleneck.tsv", "retrieval.tsv"):
         found = read_table(pretrained / file)
         assert found["step"].tolist() == [0, 1, 3, 5, 7]
         assert found.notna().all().all()
@@ -75,18 +73,12 @@ def looked(inputs, name="mae", rows=4096):
     model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
     network = objectives.objective(name)(model, settings, 1)
     reader = source_of(inputs, settings)
-    return network, reader, bottleneck.prepare(network, reader, rows, CPU)
-
-
-def test_before_anything_is_learnt_the_loss_is_that_of_guessing(pretrained):
-    found = read_table(pretrained / "bottleneck.tsv")
-    assert found.columns.tolist() == ["step", *bottleneck.VECTORS]
-    assert abs(found["true"][0] - np.log(50)) < 0.5  # of 50 word-pieces
+    return network, reader, probes.sample(reader, rows, CPU)
 
 
 def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
     network, reader, sample = looked(inputs)
-    found = bottleneck.measure(network, sample)
+    found = probes.decoder_losses(network, sample, 1)
     batch = next(iter(reader.read(0, 1)[0].batches(4096, CPU)))
     view = batch["decoder"]
     with torch.no_grad():
@@ -105,24 +97,17 @@ def test_the_exchanged_vector_is_of_another_passage_also_with_two_spans(inputs):
     exchanged = []
     decode = network.decode
     network.decode = lambda vectors, view: exchanged.append(vectors) or decode(vectors, view)
-    bottleneck.measure(network, sample)
+    probes.decoder_losses(network, sample, 2)
     true, shuffled, _ = exchanged
     assert shuffled.equal(torch.cat([true[-2:], true[:-2]]))
-
-
-@pytest.mark.parametrize("name", ["lexmae", "seed"])
-def test_other_decoders_depend_on_their_bottleneck_too(name):
-    found = bottleneck.measure(network_of(name), bottleneck.Sample(whole(first(name))))
-    assert len(set(found.values())) == 3
 
 
 def test_passages_of_medium_length_are_measured_if_there_is_a_vector_and_a_neighbour(inputs):
     _, reader, sample = looked(inputs, rows=36)
     parts = list(reader.read(0, 1)[0].batches(36, CPU))
     assert len(parts) > 2
-    assert sample.batch.range == parts[len(parts) // 2].range
+    assert sample.range == parts[len(parts) // 2].range
     assert looked(inputs, rows=1)[2] is None  # one passage at a time
-    assert looked(inputs, "bowdpr")[2] is None
 
 
 # --- halves ---------------------------------------------------------------------------------------
@@ -140,7 +125,7 @@ def reader_of(passages, word_starts=None, length=30):
 
 
 def lists(*given, **how):
-    read = halves.halves(reader_of(*given, **how))
+    read = probes.halves(reader_of(*given, **how))
     return [read[row].tolist() for row in range(len(read))]
 
 
@@ -153,8 +138,7 @@ def test_passages_are_cut_as_in_training_and_halved_but_no_word_is(monkeypatch):
     starts_word[[17, 18]] = False  # the middle of the passage, 18, is in the word that begins at 16
     expected = [[CLS, *range(10, 16), SEP], [CLS, *range(16, 26), SEP]]
     assert lists([list(range(10, 26))], starts_word) == expected
-    assert halves.prepare(None, reader_of([[5] * 16, [6] * 3]), 0, CPU) is None
-    monkeypatch.setattr(halves, "PASSAGES", 5)
+    monkeypatch.setattr(probes, "PASSAGES", 5)
     found = lists([[5 + row % 40] * 16 for row in range(41)])
     assert [each[1] for each in found[::2]] == [5, 15, 25, 35, 5]  # rows 0, 10, 20, 30, 40
 
@@ -167,14 +151,5 @@ def test_reciprocal_ranks_by_hand():
     scores[2, :] = 5.0
     scores[2, 2], scores[2, 11] = 4.0, 0.0  # ten before it
     scores[3:] = 1.0  # all alike
-    found = halves.reciprocal_rank(scores, torch.eye(12))
+    found = probes.reciprocal_rank(scores, torch.eye(12))
     assert found == pytest.approx((1 + 1 / 3 + 0 + 0) / 12)
-
-
-def test_vectors_that_tell_passages_apart_find_every_other_half_in_mixed_precision_too():
-    """Vectors that differ little, as in the middle of a training: products in bfloat16 would tie."""
-    vectors = 10 + 0.1 * torch.randn(200, 32, generator=torch.Generator().manual_seed(1))
-    vectors /= vectors.norm(dim=1, keepdim=True)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert halves.reciprocal_rank(vectors, vectors) == 1
-    assert halves.reciprocal_rank(vectors, vectors.roll(15, 0)) < 0.4

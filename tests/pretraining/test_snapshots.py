@@ -3,7 +3,6 @@ their own.
 """
 
 import dataclasses
-import shutil
 
 import pytest
 from tiny_pretraining import SETTINGS, Killed, cut_off, differences, run
@@ -71,12 +70,7 @@ def test_a_training_that_is_killed_while_it_writes_a_snapshot_writes_it_again(
     assert differences(kept / "snapshots/00000004", again / "snapshots/00000004") == []
 
 
-def test_steps_that_are_lost_not_reached_or_not_kept_are_refused(inputs, tmp_path, pretrained):
-    cut_off(5, inputs, tmp_path, snapshots=[4])
-    shutil.rmtree(tmp_path / "state/snapshots")
-    lost = "resumes from step 5 but the snapshot of step 4 is not in .*; delete"
-    with pytest.raises(InputError, match=lost):
-        run(inputs, tmp_path, snapshots=[4])
+def test_steps_that_are_not_reached_or_not_kept_are_refused(inputs, tmp_path, pretrained):
     with pytest.raises(InputError, match="take_step is 8; expected up to 7, the last step"):
         run(inputs, tmp_path / "other", snapshots=[2, 8])
     with pytest.raises(InputError, match="has no snapshot of step 4; delete it and run again"):

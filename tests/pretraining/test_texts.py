@@ -1,6 +1,5 @@
-"""Two texts of a passage: spans, or queries as context; and MASTER's texts in files."""
+"""Two texts of a passage: spans, or queries as context."""
 
-import gzip
 from dataclasses import replace
 
 import numpy as np
@@ -15,15 +14,13 @@ from cdmae.collections.store import PASSAGES, Collection, write_collection
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.masking import Corpus
-from cdmae.pretraining import further
-from cdmae.pretraining.further import Asked
+from cdmae.pretraining.objectives._contexts import Asked
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from tests.naive import Naive
 
 CONTEXT = {"context": "query", "decoder_masking": "whole_word"}
-FILES = {"texts": ("queries.tsv", "continuations.tsv"), "decoder_masking": "uniform"}
 SIZES = (6, 4, 8, 3, 5, 2, 1, 3)  # of five passages and three queries
 ASKED = {0: [5], 2: [6, 7], 3: [5]}  # the queries of each passage that has one
 
@@ -43,16 +40,6 @@ def asking(name="cotmae"):
     asked = Asked(tokens, np.array(list(ASKED)), queries, np.array([0, 1, 3, 4]))
     settings = as_objective(name, SETTINGS, batch=3, max_length=12, **CONTEXT)
     return reader_of(settings, tokens.part(0, 5), asked=asked)
-
-
-def writing():
-    """Three passages; the first has two texts in the first file, all share one in the second."""
-    tokens = tokens_of((9, 12, 8, 3, 2, 4, 3, 2))
-    every = np.arange(3)
-    one = Asked(tokens, every, np.array([3, 4, 5, 6]), np.array([0, 2, 3, 4]))
-    two = Asked(tokens, every, np.array([7, 7, 7]), np.array([0, 1, 2, 3]))
-    settings = as_objective("master", SETTINGS, batch=3, max_length=12, **FILES)
-    return reader_of(settings, tokens.part(0, 3), written=[one, two])
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -88,36 +75,10 @@ def test_the_decoder_restores_the_other_text():
         assert decoder[slice(*other[text ^ 1])].tolist() == expected
 
 
-def test_both_spans_of_a_passage_get_its_written_text():
-    """The first passage's two texts are drawn by turns; a text is read whole."""
-    source = writing()
-    ids, starts = source.store.ids, source.store.starts
-    whole = {row: tuple(ids[starts[row] : starts[row + 1]].tolist()) for row in range(8)}
-    drawn = set()
-    for step in source.read(0, 12):
-        masked = step.sides["text0"]
-        found = [
-            tuple(masked.labels[begin + 1 : end - 1].tolist()) for begin, end in bounds(masked)
-        ]
-        assert found[::2] == found[1::2]
-        for text, row in zip(found, step.sides["decoder"].texts.rows.tolist(), strict=True):
-            assert text in [whole[each] for each in {0: (3, 4), 1: (5,), 2: (6,)}[row % 3]]
-        drawn |= {*found}
-        assert step.sides["text1"].inputs.lengths.tolist() == [4] * 6
-    assert drawn == {whole[row] for row in (3, 4, 5, 6)}
-
-
-@pytest.mark.parametrize(
-    ("name", "source", "changed"),
-    [
-        ("cotmae", asking, CONTEXT),
-        ("cocondenser", lambda: asking("cocondenser"), CONTEXT),
-        ("master", writing, FILES),
-    ],
-)
-def test_the_loss_over_other_texts_is_its_naive_form(name, source, changed):
-    network = network_of(name, **changed)
-    (step,) = source().read(0, 1)
+@pytest.mark.parametrize("name", ["cotmae", "cocondenser"])
+def test_the_loss_over_queries_is_its_naive_form(name):
+    network = network_of(name, **CONTEXT)
+    (step,) = asking(name).read(0, 1)
     same(network, learnt(network, step)[0], Naive(name, network)(step))
 
 
@@ -126,7 +87,7 @@ def test_the_loss_over_other_texts_is_its_naive_form(name, source, changed):
 
 @pytest.fixture
 def corpus(tmp_path, inputs):
-    """A collection of six passages and three judged queries, its tokens, and two files of texts."""
+    """A collection of six passages and three judged queries, and its tokens."""
     texts = [" ".join(f"w{(3 * row + n) % 45}" for n in range(8)) for row in range(6)]
     ids = [f"d{row}" for row in range(6)]
     passages = pa.table({"passage_id": ids, "title": [""] * 6, "text": texts}, PASSAGES)
@@ -136,10 +97,6 @@ def corpus(tmp_path, inputs):
     folder = tmp_path / "docs"
     write_collection(folder, Collection(passages, {"train": queries}, {"train": qrels}, {}))
     write_tokens(tmp_path / "tokens", tokenise.tokenise(passages, inputs["tokenizer"], 1))
-    lines = [f"{name}\tw{row}\n" for row, name in enumerate(ids)]
-    (tmp_path / "one.tsv").write_text("d1\tw9 w8\n" + "".join(reversed(lines)))
-    with gzip.open(tmp_path / "two.tsv.gz", "wt") as file:
-        file.write("".join(line.replace("\t", "\tw7 ") for line in lines))
     vocabulary = Vocabulary.read(inputs["tokenizer"])
     tokens = read_tokens(tmp_path / "tokens")
     return Corpus(tokens, vocabulary, inputs["tokenizer"], collection=folder)
@@ -152,7 +109,7 @@ def spelt(asked, row):
 
 
 def test_relevant_queries_are_read(corpus):
-    found = further.queries(corpus)
+    found = Asked.read(corpus)
     assert found.passages.tolist() == [0, 4]
     assert found.queries.tolist() == [6, 7, 8]
     assert found.starts.tolist() == [0, 2, 3]
@@ -160,51 +117,16 @@ def test_relevant_queries_are_read(corpus):
     assert found.drawn(np.array([0, 0, 4]), np.array([0.4, 0.6, 0.9])).tolist() == [6, 7, 8]
 
 
-def test_texts_are_read_by_passage_id(corpus, tmp_path):
-    files = [str(tmp_path / "one.tsv"), str(tmp_path / "two.tsv.gz")]
-    one, two = further.written(files, corpus)
-    found = one.drawn(np.array([0, 1, 1, 5]), np.array([0.5, 0.1, 0.9, 0.5]))
-    assert [spelt(one, row) for row in found] == ["w0", "w9 w8", "w1", "w5"]
-    assert [spelt(two, row) for row in two.queries] == [f"w7 w{row}" for row in range(6)]
-    assert two.tokens is one.tokens
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("d0\tw1\nd1\tw1\n", r"bad.tsv has no text for 4 of 6 passages, such as d2; expected"),
-        ("d0\tw1\nz\tw1\n", r"bad.tsv, line 2: the passage id is z; expected an id of the coll"),
-        ("d0 w1\n", r"bad.tsv, line 1: 1 columns separated by tabs; expected "),
-    ],
-)
-def test_bad_files_are_refused(corpus, tmp_path, content, message):
-    (tmp_path / "bad.tsv").write_text(content)
-    with pytest.raises(InputError, match=message):
-        further.written([str(tmp_path / "bad.tsv")], corpus)
-
-
-def test_a_collection_without_relevant_queries_is_refused(corpus, inputs, tmp_path):
-    settings = as_objective("cotmae", tiny_pretraining.SETTINGS, **CONTEXT)
+def test_a_collection_without_relevant_queries_is_refused(corpus):
     qrels = corpus.collection / "qrels.parquet"
     frame = pd.read_parquet(qrels)
     frame.assign(grade=frame["grade"] * 0).to_parquet(qrels, index=False)
     with pytest.raises(InputError, match="has no passage with a relevant query of split train"):
-        further.queries(corpus)
-    with pytest.raises(InputError, match="objective cotmae needs a collection"):
-        tiny_pretraining.run(inputs | {"tokens": tmp_path / "tokens"}, tmp_path, settings)
+        Asked.read(corpus)
 
 
-@pytest.mark.parametrize(
-    ("name", "changed"),
-    [("cotmae", CONTEXT), ("master", {"decoder_masking": "inverse_frequency"})],
-)
-def test_a_training_is_killed_and_resumes_with_the_same_bits(
-    corpus, inputs, tmp_path, name, changed
-):
-    settings = as_objective(name, tiny_pretraining.SETTINGS, steps=4, batch=2, **changed)
-    if name == "master":
-        files = (str(tmp_path / "one.tsv"), str(tmp_path / "two.tsv.gz"))
-        settings = replace(settings, texts=files)
+def test_a_training_is_killed_and_resumes_with_the_same_bits(corpus, inputs, tmp_path):
+    settings = as_objective("cotmae", tiny_pretraining.SETTINGS, steps=4, batch=2, **CONTEXT)
     inputs = inputs | {"tokens": tmp_path / "tokens", "asked": corpus.collection}
     whole = tiny_pretraining.run(inputs, tmp_path / "whole", settings)
     tiny_pretraining.cut_off(2, inputs, tmp_path / "cut", settings)
@@ -231,18 +153,4 @@ def test_context_query_needs_judgments_and_masks_without_importance(values, toy)
     usual = toy.Settings.judged
     toy.Settings.judged = lambda settings: {} if settings.size == 15 else usual(settings)
     with pytest.raises(InputError, match="has no judged split train; expected neighbour"):
-        load(values)
-
-
-def test_texts_are_files_and_have_no_importance(values, tmp_path):
-    file = tmp_path / "texts.tsv"
-    entry = {"objective": "master", "texts": [str(file)], "decoder_masking": "whole_word"}
-    values["encoders"]["written"] = entry
-    with pytest.raises(InputError, match=r"encoders.written.texts .*, but .*texts.tsv is no file"):
-        load(values)
-    file.write_text("a\tw\n")
-    encoder = load(values).encoders["written"]
-    assert encoder.asked == encoder.collection
-    entry["decoder_masking"] = "importance"
-    with pytest.raises(InputError, match=r"written.texts .*, but .*importance reads importance"):
         load(values)

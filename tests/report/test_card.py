@@ -58,22 +58,16 @@ def test_bm25_and_the_checkpoint_are_measured_on_the_same_queries():
 
 
 def test_the_card_has_data_and_settings_and_does_without_records():
-    text = card_of().replace("\N{NO-BREAK SPACE}", " ")
-    assert "**pydocs**, for word-pieces and fine-tuning: source pydocs, size default." in text
-    assert "Made from python 3.12.4, numpy 2.4.6." in text
-    assert "375 steps over 4,000 queries in 1 min 1 s, 1.48 million parameters" in text
-    for part in ("passages: 19805", "in_batch: true", "window: 4", "negatives of bm25", "seed: 42"):
+    text = card_of()
+    parts = ("source: pydocs", "passages: 19805", "python: 3.12.4", "in_batch: true", "window: 4")
+    for part in (*parts, "negatives: bm25", "seed: 42", "steps: 375"):
         assert part in text
-    text = card_of("reranker", about={}, training={})
-    assert "source pydocs" in text and "Stage stage1, with negatives of bm25. All settings" in text
+    assert "source: pydocs" in card_of("reranker", about={}, training={})
     training = {**FACTS["training"], "commits": {"checkpoint": "0123abc"}}
     text = card_of(start={"checkpoint": "acme/tiny@v1"}, training=training)
     assert "base_model: acme/tiny\n" in text
-    assert "  checkpoint: acme/tiny@v1\n  commit: 0123abc\n" in text
-    before = {"general": {"start": "small", "objective": "mae", "collection": "wikipedia"}}
-    collections = {**FACTS["collections"], "wikipedia": {"source": "ir_datasets"}}
-    text = card_of(before=before, collections=collections)
-    assert "**wikipedia**, for pre-training before that: source ir_datasets." in text
+    assert "  commits:\n    checkpoint: 0123abc\n" in text
+    text = card_of(before={"general": {"start": "small", "objective": "mae"}})
     assert "before:\n  general:\n    start: small\n" in text
 
 
@@ -162,12 +156,11 @@ HOSTILE = {
 
 
 def structure(text):
-    """The kinds of tokens in a card's body, as a Markdown reader parses it, and the words shown."""
+    """The kinds of tokens in a card's body, as a Markdown reader parses it."""
     _, _, body = text.removeprefix("---\n").partition("\n---\n")
     blocks = READER.parse(body)
     tokens = [token for block in blocks for token in (block, *(block.children or ()))]
-    words = "".join(token.content for token in tokens if token.type == "text")
-    return [token.type for token in tokens if token.type != "text"], words
+    return [token.type for token in tokens if token.type != "text"]
 
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
@@ -184,9 +177,7 @@ def test_no_value_of_a_card_is_read_as_markup(value):
         return card.card({**FACTS, **changed}, measures().assign(split=value), TWO, value)
 
     text = with_value(value)
-    kinds, words = structure(text)
-    assert kinds == structure(with_value("plain"))[0]
-    assert f"path {' '.join(value.split())}." in words
+    assert structure(text) == structure(with_value("plain"))
     known = {"library_name", "pipeline_tag", "tags", "model-index", "base_model"}
     assert front_matter(text).keys() <= known
     assert "49" not in text
@@ -210,7 +201,7 @@ def test_a_card_shows_the_last_part_of_a_local_path(path):
         place=f"{path.rstrip('/')}/results/models/x",
     )
     assert not re.search("alice|clients|acme", text) and "base_model" not in text
-    settings = ("checkpoint: data", "generator: data", "- data", "file: data")
-    assert all(shown in text for shown in ("path data.", *settings, '("x")'))
+    settings = ("path: data", "checkpoint: data", "generator: data", "- data", "file: data")
+    assert all(shown in text for shown in (*settings, '("x")'))
     text = card_of(start={"checkpoint": "Shitao/RetroMAE"})
     assert "base_model: Shitao/RetroMAE" in text and "results/models/x" in text

@@ -31,6 +31,12 @@ def questions(config):
     return {tuple(pair): comparisons.question(run, pair) for pair in comparisons.compared(run)}
 
 
+def maskings(config):
+    """The pairs of masks that a config compares, with the masking that is not uniform."""
+    found = comparisons.masking_pairs(run_of(config))
+    return {tuple(pair): change.masking for pair, change in found.items()}
+
+
 def test_each_pair_of_the_default_has_its_question():
     found = questions(synthetic_run.config())
     expected = {
@@ -78,14 +84,14 @@ def test_a_pair_that_varies_one_setting_is_named_by_it(changes, question):
 def test_pairs_of_masks_differ_in_the_masking_alone(changes, pairs):
     config = synthetic_run.config()
     config["encoders"]["mae"] |= changes
-    assert comparisons.masking_pairs(run_of(config)) == pairs
+    assert maskings(config) == pairs
 
 
 def test_every_masking_of_the_config_is_compared_with_uniform_ones_importance_first():
     config = synthetic_run.config()
     with_system(config, "span", encoder={"decoder_masking": "span"})
     config["report"]["compare"] = {"mae-stage1": ["cdmae-stage1"], "span": ["mae-stage1"]}
-    found = comparisons.masking_pairs(run_of(config))
+    found = maskings(config)
     expected = {("cdmae-stage1", "mae-stage1"): "importance", ("span", "mae-stage1"): "span"}
     assert list(found.items()) == list(expected.items())
 
@@ -96,8 +102,7 @@ def test_chains_with_negatives_of_their_own_are_a_pair_of_masks():
     config["systems"]["mae-stage2"] = {**like, "encoder": "mae", "negatives": "mae-stage1"}
     config["report"]["compare"]["mae-stage2"] = ["mae-stage1", "cdmae-stage2"]
     pairs = [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
-    assert list(comparisons.masking_pairs(run_of(config))) == pairs
-    assert comparisons.not_pretrained(run_of(config), "cdmae-stage1") == "none-stage1"
+    assert list(maskings(config)) == pairs
 
 
 def test_steps_in_the_place_of_epochs_are_one_change():

@@ -26,7 +26,7 @@ ZERO_SHOT = [("scikit-learn", "test"), ("networkx", "test")]
 EVERY = [TEST, DEV, *ZERO_SHOT]
 ALL = "the mean of 4 sets of queries"
 # tables without a measure
-OTHER = {"Collections", "Jobs by rule", "Trainings"}
+OTHER = {"Collections"}
 
 
 @pytest.fixture(scope="module")
@@ -270,8 +270,6 @@ def test_every_printed_number_is_in_the_files(run, read, text):
         for row in take(unit).to_dict("records"):
             for head in [*row][1:]:
                 assert row[head] == shown(read, row["system"], targets[head], measure)
-    for row in take("Masks, by their gain over uniform ones").to_dict("records"):
-        assert row["MRR@10"] == shown(read, f"{row['encoder']}-stage1", EVERY)
     claims = 0
     for row in take("Claims of the paper, scored here").to_dict("records"):
         compared = re.match(r"(\S+) over (\S+): pydocs test, MRR@10", row["compared"])

@@ -170,9 +170,8 @@ def test_texts_come_from_a_file_or_from_a_model(base, own, message):
 
 
 def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, base):
-    """Another kind of model, missing weights, a larger tokenizer."""
+    """Another kind of model, and missing weights."""
     from safetensors.torch import load_file, save_file
-    from transformers import AutoTokenizer
 
     folder = shutil.copytree(model, tmp_path / "less")
 
@@ -184,10 +183,5 @@ def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, base):
     del weights["decoder.final_layer_norm.weight"]
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     refused("lacks 1 weights, such as decoder.final_layer_norm")
-    larger = AutoTokenizer.from_pretrained(model)
-    larger.add_tokens(["one", "more"])
-    larger.save_pretrained(folder)
-    shutil.copy(model / "model.safetensors", folder)
-    refused("but its tokenizer has .*; expected a model with the tok")
     (folder / "config.json").write_text('{"model_type": "bert"}')
     refused("cannot load the model")

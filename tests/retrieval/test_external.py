@@ -95,7 +95,7 @@ def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, mad
     expected = made(tiny, tmp_path / "model")(tiny.queries, tiny.passages)
     monkeypatch.setattr(vectors, "SHARD", 50)
     system = {"encoded_by": "external", "model": str(tmp_path / "model")}
-    vectors.write_vectors(encoder=system, collection=tiny.collection, output=tmp_path / "vectors")
+    vectors.write_vectors(encoder=system, source=tiny.collection, output=tmp_path / "vectors")
     shards = read_vectors(tmp_path / "vectors")
     assert made is multi or [len(shard) for shard in shards] == [50, 50, 20]
     run = search(Encoder(system).queries(tiny.queries), shards, DEPTH)
@@ -138,8 +138,6 @@ def test_prompts_of_the_config_come_before_those_of_the_model(model, tiny):
     (shard,) = encoder.passages(tiny.collection)
     expected = own.encode([f"bada : {text}" for text in tiny.passages], prompt="")
     np.testing.assert_allclose(shard[:], expected, atol=1e-6)
-    with pytest.raises(InputError, match="expected a shorter prompt, or a length above"):
-        queries(model, ["bado"], 4, query_prompt="lola : ")
 
 
 def test_lengths_cut_and_one_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):

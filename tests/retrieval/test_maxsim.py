@@ -112,9 +112,3 @@ def test_vectors_are_read_as_they_were_written(tmp_path):
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(InputError, match="00001.npy is not a complete array"):
         shards[1][:]
-
-
-def test_numbers_beyond_float16_are_refused():
-    large = MultiVectors(np.full((1, 2), 1e5, np.float32), np.array([0, 1]), np.zeros(1, np.int32))
-    with pytest.raises(InputError, match="exceed 65,504, the largest of float16"):
-        large.rounded()

@@ -51,19 +51,10 @@ def test_queries_of_other_splits_are_left_out(read):
     assert len(read(more)) == 2
 
 
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        ({"q": "what is tea", "positive": "A drink.", "negative": "New."}, "not in the collection"),
-        (
-            {"q": "what is tea", "positive": "A drink.", "negative": "A boat.", "label": 2.5},
-            "some rows have scores and others do not",
-        ),
-    ],
-)
-def test_a_mistake_is_reported_with_its_line(read, row, sentence):
+def test_a_mistake_is_reported_with_its_line(read):
     read(ROWS, query="q")
-    with pytest.raises(InputError, match=f"pairs.jsonl, line 3: .*{sentence}"):
+    row = {"q": "what is tea", "positive": "A drink.", "negative": "New."}
+    with pytest.raises(InputError, match="pairs.jsonl, line 3: .*not in the collection"):
         read([*ROWS, row])
 
 
@@ -78,9 +69,3 @@ def test_a_table_that_gives_no_query_a_passage_is_refused(read, rows):
     read(ROWS, query="q")
     with pytest.raises(InputError, match="pairs.jsonl has negatives or scores for none of the 2 q"):
         read(rows)
-
-
-def test_margins_of_two_positives_of_a_query_are_not_comparable(read):
-    rows = [{**ROWS[0], "label": 1.5}, {**ROWS[0], "positive": "Water.", "label": 0.5}]
-    with pytest.raises(InputError, match="line 2: margins of a second positive"):
-        read(rows, query="q")

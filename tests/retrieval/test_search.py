@@ -104,8 +104,6 @@ def test_nothing_to_search_and_what_does_not_fit():
     broken = ones.copy()
     broken[1, 2] = np.nan
     for queries, shards, depth, words in (
-        (ones, [np.ones((3, 5), np.float32)], 2, "have 5 dimensions and the query vectors 4"),
-        (ones, [ones], 0, "depth is 0; expected from 1"),
         (broken, [ones], 2, "query vectors are not finite"),
         (ones, [ones, broken], 2, "from row 3 on are not finite"),
         (ones, [Shard((2**30, 4), None)] * 2, 2, "more than 2,147,483,647 passages"),
@@ -130,15 +128,3 @@ def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch,
         monkeypatch.setattr(dense, "PASSAGES", size)
         shards = [passages[:101], passages[101:]]
         same(search(queries, shards, 30, threads=threads, device=device), whole)
-
-
-def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_aloud(monkeypatch, capsys):
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
-    ones = np.ones((3, 4), np.float32)
-    assert search(ones, [ones], 2, device="cuda").passages.tolist() == [0, 1] * 3
-    assert "no usable GPU (GPUs need faiss-gpu); searching on the CPU" in capsys.readouterr().err
-    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
-    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
-    many = np.ones((3000, 4), np.float32)
-    assert search(ones, [many], 2000, device="cuda").passages[:2000].tolist() == list(range(2000))
-    assert "too few for depth 2,000; searching on the CPU" in capsys.readouterr().err

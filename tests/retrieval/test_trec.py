@@ -59,12 +59,6 @@ def test_ids_with_white_space_are_escaped_aloud(tmp_path, capsys, odd):
     assert [row.doc_id for row in rows] == [written[passage] for passage in RUN.passages]
 
 
-def test_escaped_ids_stay_distinct():
-    odd = ["a b", "a%20b", "a%2520b", "", "%", "%25", "a\u00a0b"]
-    assert len(set(trec.names(odd, "query"))) == len(odd)
-    assert trec.names(odd[1:3], "query") == odd[1:3]
-
-
 LINES = "q2 Q0 d1 1 2.5 x\nq2\tQ0 d0 2 2.5 x\nq2 Q0 d5 9 3 x\n七 Q0 d3 1 -1e-3 x\n"
 
 
@@ -86,12 +80,11 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
     [
         ("q9 Q0 d1 1 1 x", "line 5: query_id is q9; expected ids of the split"),
         ("q2 Q0 e1 1 1 x", "line 5: passage_id is e1; expected ids of the collection"),
-        ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for d1"),
+        ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for the same passage"),
         ("q2 Q0 d2 1 high x", "line 5: score is high; expected a number"),
         ("q2 Q0 d2 1 -1e39 x", "line 5: score is -1e39; expected a number of float32"),
-        ("q2 d2 1 1 x", "line 5: not 6 columns; it begins with q2"),
+        ("q2 d2 1 1 x", "line 5: 5 columns; expected the 6 columns"),
         ("q2 Q0 d2 1 1 x y z", "line 5: 8 columns; expected the 6 columns query_id Q0 passage_id"),
-        ("", "line 5: the line is empty"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path, line, said):
@@ -102,16 +95,16 @@ def test_a_line_that_is_wrong_is_named(tmp_path, line, said):
     assert str(tmp_path / "run") in str(caught.value)
 
 
-def test_an_empty_run_is_refused(tmp_path):
-    (tmp_path / "run").touch()
-    with pytest.raises(InputError, match="run is empty"):
-        trec.read_run(tmp_path / "run", ["q"], ["p"], 10)
-
-
 def test_a_compressed_run_is_read_and_a_damaged_one_refused(tmp_path):
     with gzip.open(tmp_path / "run.gz", "wt") as file:
         file.write(LINES)
-    assert len(trec.read_lines(tmp_path / "run.gz")) == 4
-    (tmp_path / "run.zip").write_text(LINES)
-    with pytest.raises(InputError, match=r"run.zip cannot be read \(.*\); expected the 6 columns"):
-        trec.read_lines(tmp_path / "run.zip")
+    assert len(trec.read_run(tmp_path / "run.gz", QUERIES, PASSAGES, 9).passages) == 4
+    (tmp_path / "cut.gz").write_bytes((tmp_path / "run.gz").read_bytes()[:-9])
+    with pytest.raises(InputError, match=r"cut.gz cannot be read"):
+        trec.read_run(tmp_path / "cut.gz", QUERIES, PASSAGES, 9)
+
+
+def test_three_columns_are_ranks_as_in_ms_marco(tmp_path):
+    (tmp_path / "run.tsv").write_text("q2\td1\t2\nq2\td0\t1\n")
+    run = trec.read_run(tmp_path / "run.tsv", QUERIES, PASSAGES, 9)
+    assert run.ranked(1)[0].tolist() == [0, 1] and run.scores.tolist() == [1, 0.5]

@@ -18,7 +18,6 @@ MORE = {
     "late": {"kind": "retriever", "encoder": "mae", "stage": "multi", "negatives": "bm25", "candidates": "bm25"},
     "both": {"kind": "retriever", "encoder": "mae", "stage": "unified", "negatives": "bm25"},
     "half": {"kind": "head", "of": "both", "uses": "sparse"},
-    "fed": {"kind": "feedback", "of": "one"},
     "lexical": {"kind": "external", "model": "some/model", "head": "sparse"},
     "matched": {"kind": "external", "model": "some/model", "head": "multi", "candidates": "bm25"},
 }  # fmt: skip

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 import sentencepiece
 
-from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
 from cdmae.tokens import tokenise, vocabulary
 from cdmae.tokens.corpus import TOKENS, write_tokens
@@ -96,16 +95,6 @@ def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
         assert whole.read_bytes() == streamed.read_bytes()
 
 
-def test_training_texts_can_be_read_more_than_once(tmp_path):
-    passages = pa.table(
-        {"passage_id": ["a", "b", "c"], "title": ["A", "", "C"], "text": ["one", "two", ""]}
-    )
-    write_collection(tmp_path, Collection(passages, {}, {}, {}))
-    texts = tokenise.Texts(tmp_path)
-    assert list(texts) == list(texts) == ["A", "C", "one", "two"]
-    assert tokenise.train_pieces(texts, 100) == tokenise.train_pieces(["A", "C", "one", "two"], 100)
-
-
 def test_an_empty_collection_and_a_missing_title(tokenizer, hugging_face):
     found = tokenise.tokenise(table([], []), tokenizer, 2)
     assert len(found) == 0
@@ -126,17 +115,10 @@ def test_the_same_text_trains_the_same_vocabulary_in_every_process():
 
 
 def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
-    assert list(tokenise.train_pieces(ENGLISH, 300))[:5] == [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-    ]
     pieces = tokenise.train_pieces([*ENGLISH, "中文 a中b"], 300)
-    assert "##!" not in pieces
-    assert "##中" not in pieces
+    assert list(pieces)[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     assert "##a" in pieces
+    assert not {"##!", "##中"} & pieces.keys()
     with pytest.raises(InputError, match="vocabulary is 20, but the single characters"):
         tokenise.train_pieces(ENGLISH, 20)
 
@@ -154,17 +136,6 @@ def test_a_checkpoint_with_only_a_sentencepiece_model_is_read(tmp_path):
     assert "▁" in tokenise.load_tokenizer(tmp_path).tokenize("the fox")
 
 
-def test_the_words_of_training_are_cut_far_beyond_usual_lengths(monkeypatch):
-    """Training time grows with the square of a word's length: 50 s for 500,000 letters, uncut."""
-    letters = np.random.default_rng(1).choice(list("abcdefghij"), tokenise.LONGEST)
-    texts = [*ENGLISH, "".join(letters)]
-    cut = tokenise.train_pieces(texts, 300)
-    monkeypatch.setattr(tokenise, "LONGEST", 10**6)
-    assert tokenise.train_pieces(texts, 300) == cut
-    monkeypatch.setattr(tokenise, "LONGEST", 5)
-    assert tokenise.train_pieces(texts, 300) != cut
-
-
 def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokenizer, tmp_path):
     found = vocabulary.Vocabulary.read(tokenizer)
     pieces = vocabulary.read_pieces(tokenizer)
@@ -172,10 +143,8 @@ def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokeniz
     assert [pieces[number] for number in special] == ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
     assert np.flatnonzero(found.special).tolist() == [0, 1, 2, 3, 4]
     assert found.ordinary.tolist() == list(range(5, found.size))
-    expected = [piece for piece in pieces if piece.startswith("##")]
-    assert [
-        piece for piece, begins in zip(pieces, found.word_starts, strict=True) if not begins
-    ] == expected
+    for piece, begins in zip(pieces, found.word_starts, strict=True):
+        assert begins == (not piece.startswith("##") or piece[2] in "のテキストไทย"), piece
     from transformers import BertTokenizer
 
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
@@ -194,33 +163,23 @@ def test_a_tokenizer_without_words_is_refused(tokenizer, tmp_path):
         tokenise.tokenise(table(["a"], ["b"]), tmp_path, 1)
 
 
-def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
+@pytest.mark.parametrize("read", [vocabulary.Vocabulary.read, tokenise.load_tokenizer])
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path, read):
     with pytest.raises(InputError, match="(holds|contains) no tokenizer"):
-        vocabulary.Vocabulary.read(tmp_path)
+        read(tmp_path)
+    # transformers makes an empty tokenizer of it
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(InputError, match="(holds|contains) no tokenizer"):
-        tokenise.load_tokenizer(tmp_path)
-    (tmp_path / "config.json").write_text(
-        '{"model_type": "bert"}'
-    )  # transformers makes an empty tokenizer of it
-    with pytest.raises(
-        InputError,
-        match="holds no tokenizer; expected one with the word-pieces of a tokenizer.json",
-    ):
-        tokenise.load_tokenizer(tmp_path)
+        read(tmp_path)
 
 
-def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path):
+@pytest.mark.parametrize("read", [vocabulary.read_backend, tokenise.load_tokenizer])
+def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path, read):
     """The libraries raise many kinds of errors, in jobs that load tokenizers from the hub, too."""
     shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
     parts = json.loads((tokenizer / "tokenizer.json").read_text())
     (tmp_path / "tokenizer.json").write_text(
         json.dumps({**parts, "normalizer": {"type": "Nobody"}})
     )
-    with pytest.raises(
-        InputError, match=f"^{tmp_path} holds no tokenizer that transformers can load: .*$"
-    ):
-        tokenise.load_tokenizer(tmp_path)
-    with pytest.raises(
-        InputError, match="cannot be read as a tokenizer: |has added_tokens that are not a list"
-    ):
-        vocabulary.read_backend(tmp_path)
+    with pytest.raises(InputError, match=f"{tmp_path}.* (as a tokenizer|can load): "):
+        read(tmp_path)

@@ -13,11 +13,12 @@ from safetensors.torch import load_file
 from tiny_objectives import SETTINGS, first, network_of, reader
 from tiny_training import data_of, gradients, stage, train
 
-from cdmae.config.objectives.none import NotPretrained
+from cdmae.config.objectives import NotPretrained
 from cdmae.config.starts import Start
-from cdmae.finetuning import groups, joint, reranker, retriever
-from cdmae.finetuning.groups import Drawing
+from cdmae.finetuning import joint, reranker, retriever
+from cdmae.finetuning.groups import Drawing, Examples
 from cdmae.finetuning.objectives import Objective
+from cdmae.finetuning.selection import select
 from cdmae.models import checkpoint
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Masked, Step
@@ -154,9 +155,9 @@ def examples():
 
     def of(seed, random_negatives=5):
         drawing = Drawing("train", 10, 4, random_negatives, seed)
-        return groups.examples_of(
-            groups.select_passages(run, qrels, np.arange(400), drawing), drawing
-        )
+        texts = np.arange(400)
+        found, _ = select(run, qrels, texts, drawing, pd.Series(range(12)))
+        return Examples(**found, texts=texts, drawing=drawing)
 
     return of
 

@@ -18,7 +18,7 @@ import torch
 from any_kind import as_objective
 from tiny_training import TinyTask, encoder, stage, write_teacher
 
-from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
 from cdmae.errors import Interrupted
 from cdmae.finetuning import reranker, retriever

@@ -14,7 +14,9 @@ def main(*, settings: dict[str, Any], collection: Path | None, output: Path) -> 
     if "checkpoint" in settings:
         tokenizer = tokenise.load_tokenizer(settings["checkpoint"])
     else:
-        tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), settings["vocabulary"])
+        texts = tokenise.Texts(collection)
+        how = (settings["vocabulary"], settings.get("strip_accents", True))
+        tokenizer = tokenise.train_tokenizer(texts, *how)
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)
     Vocabulary.read(output)  # refuses a tokenizer that no model here can use

@@ -9,6 +9,10 @@
 
 Each file may be compressed. The header is optional; its last column is score, grade, relevance,
 relevancy, rel or label. Without judgments, all queries form the split ``test``.
+
+At the Hugging Face hub, MTEB's sets have the same columns in tables such as
+``corpus/corpus-00000-of-00001.parquet``: the folders ``corpus``, ``queries``, and ``qrels``,
+``data`` or ``default``, with the judgments in ``query-id``, ``corpus-id`` and ``score``.
 """
 
 from __future__ import annotations
@@ -17,11 +21,14 @@ from functools import partial
 from pathlib import Path
 
 from cdmae.collections import tables
-from cdmae.collections.folders import Folder, by_split, check_folder, find
+from cdmae.collections.folders import Folder, by_split, check_folder, tables_at
 from cdmae.collections.judged import Parts, Rows
 from cdmae.collections.leakage import Holdout, HoldoutSeed
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, settings
+
+TABLES = (".jsonl", ".json", ".parquet")  # of passages and queries
+JUDGED = ("qrels", "data", "default")  # folders of judgments
 
 
 @settings
@@ -29,8 +36,8 @@ class Settings(Folder):
     """Settings of a collection in BEIR's layout."""
 
     path: str
-    """Folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path begins at the
-    working directory.
+    """Folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv, or with MTEB's tables; a
+    relative path begins at the working directory.
     """
     titles: bool = True
     """Whether titles are part of the passages [BEIR: title and text joined]."""
@@ -40,31 +47,27 @@ class Settings(Folder):
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""
         folder = check_folder(self.path)
-        corpus = find(folder, "corpus", ".jsonl", layout="BEIR's")
-        passages = Rows.of(corpus, partial(tables.passages, titles=self.titles))
-        queries = find(folder, "queries", ".jsonl")
-        judged = _qrels_paths(folder / "qrels")
-        qrels = {split: Rows.of(path, tables.judgments) for split, path in judged.items()}
-        if queries is None:
-            if qrels:
-                raise InputError(
-                    f"{folder} holds judgments in qrels but no queries.jsonl; add the queries"
-                )
-            return Parts(passages, {}, {})
-        by_split = dict.fromkeys(qrels or ["test"], Rows.of(queries, tables.queries))
-        return Parts(passages, by_split, qrels)
+        corpus = tables_at(folder, "corpus", TABLES)
+        if not corpus:
+            raise InputError(
+                f"path is {folder}, and {folder.absolute()} holds no corpus.jsonl; expected a "
+                "folder in BEIR's layout"
+            )
+        queries, qrels = queries_and_qrels(folder)
+        read = partial(tables.passages, titles=self.titles)
+        return Parts(Rows.of(corpus, read), queries, qrels)
 
 
-def _qrels_paths(folder: Path) -> dict[str, Path]:
-    """Return the files of judgments by split; refuse judgments where they would not be read."""
-    layout = f"{folder.name}/{{split}}.tsv, such as {folder.name}/test.tsv"
-    loose = sorted(path.name for path in folder.parent.glob("qrels*") if path.is_file())
-    if loose:
-        raise InputError(f"{folder.parent / loose[0]} is a file; expected a folder with {layout}")
-    if not folder.is_dir():
-        return {}
-    paths = by_split(folder)
-    names = sorted(path.name for path in folder.glob("[!.]*"))
-    if names and not paths:
-        raise InputError(f"{folder} holds {', '.join(names[:3])} but no .tsv; expected {layout}")
-    return paths
+def queries_and_qrels(folder: Path) -> tuple[dict[str, Rows], dict[str, Rows]]:
+    """Return the queries and the judgments in a folder by split."""
+    files = [path for name in JUDGED for path in (folder / name).glob("*")]
+    # some sets have their judgments a second time in JSONL
+    found = by_split(path for path in files if tables.suffix_of(path) == ".tsv") or by_split(files)
+    if not found and any(folder.glob("qrels*")):
+        raise InputError(f"{folder} holds qrels in another layout; expected qrels/{{split}}.tsv")
+    qrels = {split: Rows.of(paths, tables.judgments) for split, paths in found.items()}
+    queries = tables_at(folder, "queries", TABLES)
+    if qrels and not queries:
+        raise InputError(f"{folder} holds judgments but no queries.jsonl; add the queries")
+    splits = (qrels or ["test"]) if queries else []
+    return dict.fromkeys(splits, Rows.of(queries, tables.queries)), qrels

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Counts, Derived, counts, tables
-from cdmae.collections.judged import Rows, batches
+from cdmae.collections import Derived, tables
+from cdmae.collections.judged import Rows
 from cdmae.config import pretrained
 from cdmae.errors import InputError
 from cdmae.fields import HomePath, Natural, Positive, Whole, settings, show
@@ -97,28 +97,16 @@ class Settings(Derived):
         passages, words, queries = known
         if self.model:
             return passages, words + self.samples * WORDS, queries
-        lines, per_line, _ = Rows.of(self.file, tables.texts).size()
+        lines, per_line = Rows.of([self.file], tables.texts).size()
         return passages, words + lines * per_line / max(1, passages), queries
 
-    def check(self) -> Counts:
-        """Read the collection and the file of texts; texts that a model will write are not read."""
-        if self.model or not self.base.depends():
-            return self.base.check()
-        collection = self.load()
-        passages = sum(len(batch) for batch in collection.passages)
-        return replace(counts(collection), passages=passages)
-
     def load(self, threads: int = 1) -> Collection:
-        """Load the collection; its passages are expanded while they are written."""
-        import pyarrow as pa
-
-        from cdmae.collections.store import PASSAGES
+        """Load the collection, and expand its passages."""
+        from cdmae.collections.store import table_of
 
         collection = self.base.load(threads)
-        rows = batches(self._rows(collection), PASSAGES)
         about = {"source": "expanded", "of": collection.about}
-        passages = pa.RecordBatchReader.from_batches(PASSAGES, rows)
-        return replace(collection, passages=passages, about=about)
+        return replace(collection, passages=table_of(self._rows(collection)), about=about)
 
     def _rows(self, collection: Collection) -> Iterator[tuple[str, str, str]]:
         """Yield each passage with its texts, which are read at the same time."""

@@ -1,9 +1,9 @@
-"""Read pairs of a query and its passages, in the columns of three libraries.
+"""Read pairs of a query and its passages, in the columns of four libraries.
 
-`path` is a table in JSONL, CSV, TSV or Parquet, which is the split ``train``, or a folder with one
-table per split: ``train.csv``, ``dev.csv``, ..., or several as at the Hugging Face hub,
-``train-00000-of-00002.parquet``. `cdmae.collections.pair_rows` describes the columns
-of sentence-transformers, Tevatron and FlagEmbedding. JSONL, CSV and TSV may be compressed.
+`path` is a table in JSONL, JSON, CSV, TSV or Parquet, which is the split ``train``, or a folder
+with one table per split: ``train.csv``, ``dev.csv``, ..., or several as at the Hugging Face hub,
+``train-00000-of-00002.parquet``. `cdmae.collections.pair_rows` describes the columns of
+sentence-transformers, Tevatron, FlagEmbedding and DPR. All but Parquet may be compressed.
 
 The passages are all texts of the tables, negatives included, and the passages of the table
 `corpus`. Equal texts are one passage, and equal queries of a split are one query with several
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,18 +22,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.collections import judged, pair_rows, tables
-from cdmae.collections.folders import Folder, check_folder
+from cdmae.collections.folders import Folder, by_split, check_folder, table_at
 from cdmae.collections.judged import Rows
 from cdmae.collections.leakage import DIVIDED, Holdout, HoldoutSeed, expected_after
 from cdmae.collections.pair_rows import Pair, Passage
-from cdmae.collections.tables import PACKED, SUFFIXES, suffix_of
+from cdmae.collections.tables import SUFFIXES
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, settings, show
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
-
-_SHARD = re.compile(r"-\d+-of-\d+$")  # of the name of one of several tables of a split
 
 
 @settings
@@ -53,7 +50,7 @@ class Settings(Folder):
     """
     corpus: str = ""
     """Table of further passages, with a column text, perhaps title, and perhaps _id, id, docid,
-    passage_id or url.
+    passage_id or url, such as DPR's psgs_w100.tsv.
     """
     titles: bool = True
     """Whether titles are part of the passages."""
@@ -64,7 +61,7 @@ class Settings(Folder):
         """Find the tables; raises `InputError` for missing tables."""
         found = self._tables()
         corpus = [table_at(self.corpus, "corpus")] if self.corpus else []
-        read = _Reader(*corpus or [None], self.query, self.positive, self.titles)
+        read = _Reader(corpus, self.query, self.positive, self.titles)
         every = [*corpus, *(table for own in found.values() for table in own)]
         return judged.Parts(
             Rows(every, read.passages),
@@ -73,11 +70,10 @@ class Settings(Folder):
         )
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate from the first rows of each table; every query is judged."""
+        """Estimate the passages and the words per passage; count the queries of each split."""
         parts = self.parts()
-        passages, words, _ = parts.passages.size()
-        queries = {split: rows.size()[2] for split, rows in parts.queries.items()}
-        return passages, words, expected_after(queries, self.holdout)
+        queries = {split: sum(1 for _ in rows.rows()) for split, rows in parts.queries.items()}
+        return *parts.passages.size(), expected_after(queries, self.holdout)
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection, and record the columns that the settings name."""
@@ -90,42 +86,15 @@ class Settings(Folder):
         path = Path(os.path.expanduser(self.path))
         if not path.is_dir():
             return {DIVIDED: [table_at(self.path, "path")]}
-        check_folder(self.path)
-        corpus = Path(os.path.expanduser(self.corpus)) if self.corpus else None
-        found: dict[str, list[Path]] = {}
-        for table in sorted(path.iterdir()):
-            is_corpus = corpus is not None and corpus.exists() and table.samefile(corpus)
-            if table.name.startswith(".") or not suffix_of(table) or is_corpus:
-                continue
-            split, is_shard = split_of(table)
-            if split in found and not is_shard:
-                raise InputError(
-                    f"{path} holds both {found[split][0].name} and {table.name}; keep one of them"
-                )
-            found.setdefault(split, []).append(table)
+        corpus = Path(os.path.expanduser(self.corpus)).resolve()
+        inside = check_folder(self.path).iterdir()
+        found = by_split(table for table in inside if table.resolve() != corpus)
         if not found:
             raise InputError(
                 f"path is {self.path}, and {path.absolute()} holds no table of pairs; expected "
                 f"{{split}} with {', '.join(SUFFIXES)}, such as train.csv"
             )
         return found
-
-
-def split_of(table: Path) -> tuple[str, bool]:
-    """Return the split of a table in a folder, and whether the split has several tables."""
-    name = table.stem if table.suffix in PACKED else table.name
-    name = name.removesuffix(suffix_of(table))
-    return _SHARD.sub("", name), bool(_SHARD.search(name))
-
-
-def table_at(path: str, key: str) -> Path:
-    """Return the path of a table; raises `InputError`, beginning with `key`, for other files."""
-    table = Path(os.path.expanduser(path))
-    if not table.is_file():
-        raise InputError(f"{key} is {show(path)}, and {table.absolute()} is not a file")
-    if not suffix_of(table):
-        raise InputError(f"{key} is {show(path)}; expected a table ({', '.join(SUFFIXES)})")
-    return table
 
 
 @dataclass
@@ -135,7 +104,7 @@ class _Reader:
     names: the ids of the passages by their keys, once all were read.
     """
 
-    corpus: Path | None
+    corpus: list[Path]
     query: str
     positive: str
     titles: bool
@@ -147,7 +116,7 @@ class _Reader:
         used: set[str] = set()
         for file, number, passage in self._all(files):
             key = key_of(passage.text)
-            if key in names and not (file == self.corpus and passage.name):
+            if key in names and not (file in self.corpus and passage.name):
                 continue
             name = passage.name or key.hex()
             if name in used and passage.of_row:
@@ -185,27 +154,24 @@ class _Reader:
         for (query, passage), (line, grade) in grades.items():
             yield line, (query, passage, grade)
 
-    def _pairs(self, file: Path) -> Iterator[tuple[int, Pair]]:
-        return pair_rows.read(file, self.query, self.positive)
-
     def _all(self, files: list[Path]) -> Iterator[tuple[Path, int, Passage]]:
         """Yield all passages of the files, each as often as it is listed."""
         for file in files:
-            if file == self.corpus:
+            if file in self.corpus:
                 for row in tables.rows(file):
                     name = row.text(*tables.IDS, required=False)
-                    title = row.text("title", required=False)
+                    title = row.text(*tables.TITLE, required=False)
                     yield file, row.number, Passage(row.text(*tables.TEXT), title, name)
-                continue
-            for number, pair in self._pairs(file):
-                for passage in (*pair.positives, *pair.negatives):
-                    yield file, number, passage
+            else:
+                for number, pair in pair_rows.read(file, self.query, self.positive):
+                    for passage in (*pair.positives, *pair.negatives):
+                        yield file, number, passage
 
     def _named(self, files: list[Path]) -> Iterator[tuple[int, Pair, str]]:
         """Yield the line of each pair, the pair, and the query's id; empty for a repeated query."""
         seen: set[bytes] = set()
         for file in files:
-            for number, pair in self._pairs(file):
+            for number, pair in pair_rows.read(file, self.query, self.positive):
                 key = key_of(pair.query)
                 yield number, pair, "" if key in seen else pair.name or key.hex()
                 seen.add(key)

@@ -35,8 +35,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Counts, Derived, Judgments, tables
-from cdmae.collections.judged import batches
+from cdmae.collections import Derived, tables
 from cdmae.collections.leakage import (
     Holdout,
     HoldoutSeed,
@@ -47,6 +46,7 @@ from cdmae.collections.leakage import (
 )
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Natural, Whole, settings, show
+from cdmae.scripts import first_sentence, word_spans, words
 from cdmae.terminal import printable
 
 if TYPE_CHECKING:
@@ -65,8 +65,6 @@ LEAST_LETTERS = 0.75  # the share of letters and digits in a query that is not c
 MOST_SIGNS = 0.05  # the share of characters that are frequent in code
 KEYWORDS = 4  # the default number of a query's keywords
 CUT = ("title", "first_sentence", "span")  # the methods that cut a query out of its passage
-# paragraphs end at an empty line
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])|\n\n")
 _SIGNS = re.compile(r"[=<>{}\[\]\\|_^$&@#/~`*]")
 Passage = tuple[str, str, str]  # id, title, text
 
@@ -148,19 +146,13 @@ class Settings(Derived):
         queries = {"train": train, "dev": self.dev} if self.dev else {"train": train}
         return passages, words, expected_after(queries, self.holdout)
 
-    def check(self) -> Counts:
-        """Check the other collection; the queries are made by the job."""
-        passages = self.base.check().passages
-        return Counts(passages, dict.fromkeys(self.judged(), Judgments(None, 1)))
-
     def load(self, threads: int = 1) -> Collection:
-        """Make the queries; their words are removed from the passages while these are written."""
-        import pyarrow as pa
-
-        from cdmae.collections.store import PASSAGES, Collection
+        """Make the queries, and remove their words from the passages."""
+        from cdmae.collections.store import Collection, table_of
 
         self.judged()  # checks `holdout`
-        made = self._queries(threads)
+        base = self.base.load(threads)
+        made = self._queries(base)
         queries = {}
         qrels = {}
         counts = {}
@@ -169,22 +161,22 @@ class Settings(Derived):
             queries[split] = rows[["query_id", "text"]]
             qrels[split] = rows[["query_id", "passage_id"]].assign(grade=1)
             counts[split] = {"made": len(rows)}
-        rest = self._rest(threads, asked=set(made["passage_id"]))
-        passages = pa.RecordBatchReader.from_batches(PASSAGES, batches(rest, PASSAGES))
+        passages = table_of(self._rest(base, asked=set(made["passage_id"])))
         about = {"source": "pseudo", "method": self.method, "queries": counts, "of": self.of}
         collection = Collection(passages, queries, qrels, about)
         return hold_out(collection, self.holdout, self.holdout_seed)
 
-    def _asked(self, threads: int) -> Iterator[tuple[Passage, Passage | None]]:
+    def _asked(self, base: Collection) -> Iterator[tuple[Passage, Passage | None]]:
         """Yield every passage, and its query with the remaining title and text, or None."""
         written = self._written()
         owner, query = next(written, ("", ""))
         methods = CUT if self.method == "mixed" else (self.method,)
-        for passage in self.base.load(threads).rows():
+        for passage in base.rows():
             name, title, text = passage
             found = [divided(name, title, text, method) for method in methods if method in CUT]
             if owner == name:
-                found.append((query, title, text) if len(query.split()) >= LEAST_QUERY else None)
+                is_fitting = len(words(query)) >= LEAST_QUERY
+                found.append((query, title, text) if is_fitting else None)
                 owner, query = next(written, ("", ""))
             fitting = [parts for parts in found if parts]
             yield passage, fitting[_hash(f"method {name}") % len(fitting)] if fitting else None
@@ -201,9 +193,9 @@ class Settings(Derived):
             for _, queries in groupby(rows, key=itemgetter(0)):
                 yield next(queries)
 
-    def _rest(self, threads: int, asked: set[str]) -> Iterator[Passage]:
+    def _rest(self, base: Collection, asked: set[str]) -> Iterator[Passage]:
         """Yield all passages; remove the query from each passage in `asked`."""
-        for passage, parts in self._asked(threads):
+        for passage, parts in self._asked(base):
             name, title, text = passage
             if name in asked and not self.keep_query:
                 _, title, text = parts
@@ -212,7 +204,7 @@ class Settings(Derived):
                 title = ""
             yield name, title, text
 
-    def _queries(self, threads: int) -> pd.DataFrame:
+    def _queries(self, base: Collection) -> pd.DataFrame:
         """Return a frame (query_id, passage_id, text, split), one row per passage with a query.
 
         Passages are ordered by a hash of their ids. The first belong to ``dev``, the next to
@@ -221,13 +213,9 @@ class Settings(Derived):
         import numpy as np
         import pandas as pd
 
-        passages = 0
-        asking = []
-        for (name, *_), parts in self._asked(threads):
-            passages += 1
-            if parts:
-                query, *_ = parts
-                asking.append((name, query))
+        passages = len(base.passages)
+        asked = self._asked(base)
+        asking = [(passage[0], parts[0]) for passage, parts in asked if parts]
         if not asking:
             raise InputError(
                 f"method is {self.method}, but none of the {passages:,} passages gives a query of "
@@ -265,13 +253,15 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         query = next(filter(is_query, _first_sentences(text)), "")
         rest = re.sub(r"\n{3,}", "\n\n", text.replace(query, "", 1)).strip()
     else:
-        words = text.split()
+        spans = word_spans(text)
         number = _hash(name)
         length = SHORTEST_SPAN + number % (LONGEST_SPAN - SHORTEST_SPAN + 1)
-        begin = (number >> 8) % max(1, len(words) - length + 1)
-        query = " ".join(words[begin : begin + length])
-        rest = " ".join([*words[:begin], *words[begin + length :]])
-    is_long_enough = is_query(query) and len(rest.split()) >= LEAST_REST
+        first = (number >> 8) % max(1, len(spans) - length + 1)
+        chosen = spans[first : first + length] or [(0, 0)]
+        begin, end = chosen[0][0], chosen[-1][1]
+        query = " ".join(text[begin:end].split())
+        rest = " ".join(f"{text[:begin]} {text[end:]}".split())
+    is_long_enough = is_query(query) and len(words(rest)) >= LEAST_REST
     return (query, title, rest) if is_long_enough else None
 
 
@@ -279,7 +269,7 @@ def _first_sentences(text: str) -> Iterator[str]:
     """Yield the first sentence of each paragraph; indented paragraphs are code."""
     for paragraph in text.strip("\n").split("\n\n"):
         if not paragraph.startswith("    "):
-            yield _SENTENCE.split(paragraph.strip(), maxsplit=1)[0]
+            yield first_sentence(paragraph.strip())
 
 
 def is_query(text: str) -> bool:
@@ -287,7 +277,7 @@ def is_query(text: str) -> bool:
 
     A sentence that ends with a colon only announces what follows.
     """
-    is_sentence = LEAST_QUERY <= len(text.split()) <= MOST_QUERY and not text.endswith(":")
+    is_sentence = LEAST_QUERY <= len(words(text)) <= MOST_QUERY and not text.endswith((":", "："))
     return is_sentence and is_prose(text)
 
 

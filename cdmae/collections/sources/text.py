@@ -1,14 +1,16 @@
 """Divide documents into passages; a table of real questions about them is a split with judgments.
 
 Markdown (``.md``), reStructuredText (``.rst``) and HTML are parsed (`cdmae.collections.documents`).
-Paragraphs are joined up to a number of words; a longer paragraph is cut, a row of a table never is.
+Paragraphs are joined up to a number of words (`cdmae.scripts`); a longer paragraph is cut, a
+row of a table never is.
 An empty line separates paragraphs in a passage, and code is indented.
 
 The id of a passage is the path of its file and its number in the file, ``guide/install.md#3``. Its
 title is the name of the file and the heading above it, ``install: On a cluster``. A table instead
 of a folder has one passage per row, with its columns for title, text and id or url.
 
-Hidden files and folders, and links that lead outside the folder, are not read.
+A folder without documents is read as tables, such as pyserini's (``id``, ``contents``). Hidden
+files and folders, and links that lead outside the folder, are not read.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Counts, Source, documents, questions, tables
+from cdmae import scripts
+from cdmae.collections import Source, documents, questions, tables
 from cdmae.collections.documents import CODE, HEADING, ROW, Block
-from cdmae.collections.folders import check_folder
+from cdmae.collections.folders import check_folder, table_at
 from cdmae.collections.leakage import (
     Holdout,
     HoldoutSeed,
@@ -33,16 +36,13 @@ from cdmae.collections.leakage import (
     judged_after,
 )
 from cdmae.collections.questions import Passage
-from cdmae.collections.sources.pairs import table_at
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Whole, settings
-from cdmae.log import say
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # the estimated bytes per word
-QUICK = 2**18  # bytes of documents that are parsed whenever a config is checked
 LEVELS = 6  # the most headings that are joined to a title
 SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm")
 # columns of a table of documents
@@ -55,8 +55,8 @@ class Settings(Source):
     """Settings of a collection of documents."""
 
     path: str
-    """Folder with documents in UTF-8, or a table with one passage per row (.jsonl, .csv, .tsv,
-    .parquet); a relative path begins at the working directory.
+    """Folder with documents in UTF-8, or a table, or a folder of tables, with one passage per row
+    (.jsonl, .json, .csv, .tsv, .parquet); a relative path begins at the working directory.
     """
     suffixes: tuple[str, ...] = SUFFIXES
     """Suffixes of the files that are read, in upper or lower case."""
@@ -94,37 +94,29 @@ class Settings(Source):
         return [*self.documents(), *asked]
 
     def documents(self) -> list[Path]:
-        """List the documents, sorted by path; raise `InputError` without any."""
+        """List the documents, or without any the tables, sorted by path.
+
+        Raises `InputError` for a folder without any.
+        """
         if self.is_table:
             return [table_at(self.path, "path")]
         folder = check_folder(self.path)
-        files, _ = self._found()
-        if not files:
+        files = []
+        for parent, folders, names in os.walk(folder, onerror=_refuse):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            files += [Path(parent, name) for name in names if not name.startswith(".")]
+        top = folder.resolve()
+        inside = [path for path in sorted(files) if path.resolve().is_relative_to(top)]
+        suffixes = {suffix.lower() for suffix in self.suffixes}
+        found = [path for path in inside if path.suffix.lower() in suffixes and path.is_file()]
+        found = found or [path for path in inside if tables.suffix_of(path)]
+        if not found:
             raise InputError(
                 f"path is {self.path}, and {folder.absolute()} holds no file that ends in "
                 f"{', '.join(self.suffixes)}; see `suffixes` (hidden files, and links that lead "
                 "outside, are not read)"
             )
-        return files
-
-    def _found(self) -> tuple[list[Path], int]:
-        """List the files sorted by path, and count the links that lead outside the folder."""
-        folder = check_folder(self.path)
-        top = folder.resolve()
-        suffixes = {suffix.lower() for suffix in self.suffixes}
-        files = []
-        outside = 0
-        for parent, folders, names in os.walk(folder, onerror=_refuse):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            paths = [Path(parent, name) for name in names if not name.startswith(".")]
-            texts = [path for path in paths if path.suffix.lower() in suffixes and path.is_file()]
-            links = [Path(parent, name) for name in folders if Path(parent, name).is_symlink()]
-            for path in (*texts, *links):
-                if not path.resolve().is_relative_to(top):
-                    outside += 1
-                elif path.is_file():
-                    files.append(path)
-        return sorted(files), outside
+        return found
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Estimate the number of passages from the files' sizes; the questions are counted."""
@@ -135,19 +127,12 @@ class Settings(Source):
         words = sum(file.stat().st_size for file in self.documents()) // BYTES
         return max(1, words // self.words), self.words, expected_after(queries, self.holdout)
 
-    def check(self) -> Counts:
-        """Read the whole collection if it is small; the job parses a large one."""
-        size = sum(file.stat().st_size for file in self.documents())
-        return super().check() if size < QUICK else Counts()
-
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
-        import pyarrow as pa
-
-        from cdmae.collections.store import PASSAGES, Collection
+        from cdmae.collections.store import Collection, table_of
 
         self.judged()  # checks `holdout`
-        found = list(self._rows() if self.is_table else self._passages())
+        found = list(self._passages())
         if not found:
             raise InputError(f"{self.path} holds no passages: no document has any text")
         about = {
@@ -156,24 +141,23 @@ class Settings(Source):
             "passages": len(found),
             "queries": {},
         }
-        outside = 0 if self.is_table else self._found()[1]
-        if outside:
-            say(f"{self.path} contains links that lead out of it, which are not read: {outside:,}")
-            about["links that lead outside, not read"] = outside
         queries = {}
         qrels = {}
         for split, path in self.questions.items():
             queries[split], qrels[split] = questions.read(Path(path), found)
             judged = {"judged": len(queries[split]), "judgments": len(qrels[split])}
             about["queries"][split] = {"read": len(queries[split]), **judged}
-        columns = zip(*((each.name, each.title, each.text) for each in found), strict=True)
-        table = pa.table(list(map(list, columns)), schema=PASSAGES)
+        table = table_of((each.name, each.title, each.text) for each in found)
         collection = Collection(table, queries, qrels, about)
         return hold_out(collection, self.holdout, self.holdout_seed)
 
     def _passages(self) -> Iterator[Passage]:
         folder = Path(os.path.expanduser(self.path))
+        names: set[str] = set()
         for file in self.documents():
+            if tables.suffix_of(file):
+                yield from self._rows(file, names)
+                continue
             stem = re.sub(r"[\W_]+", " ", file.stem).strip()
             try:
                 text = file.read_text(encoding="utf-8-sig")
@@ -188,17 +172,18 @@ class Settings(Source):
                 title = f"{stem}: {': '.join(headings)}" if headings else stem
                 yield Passage(f"{path}#{number}", title, passage, path, headings)
 
-    def _rows(self) -> Iterator[Passage]:
-        """Yield the passages of a table; rows without an id or url are numbered."""
-        table = table_at(self.path, "path")
-        lines: dict[str, int] = {}
+    def _rows(self, table: Path, names: set[str]) -> Iterator[Passage]:
+        """Yield the passages of a table; rows without an id or url are numbered.
+
+        names: the ids so far.
+        """
         for row in tables.rows(table):
             title = row.text(*_TITLE, required=False)
             text = row.text(*_TEXT)
             name = row.text(*tables.IDS, required=False) or f"{table.name}#{row.number}"
-            if name in lines:
-                raise row.fault(f"the id {name} is already on line {lines[name]}")
-            lines[name] = row.number
+            if name in names:
+                raise row.fault(f"the id {name} already belongs to another passage")
+            names.add(name)
             yield Passage(name, title, text, "", (title,) if title else ())
 
 
@@ -217,7 +202,7 @@ def passages(blocks: Iterator[Block], words: int) -> Iterator[tuple[tuple[str, .
         length = 0
         for block in section:
             for piece in _pieces(block, words):
-                own = len(piece.split())
+                own = len(scripts.words(piece))
                 if passage and length + own > words:
                     yield headings, "\n\n".join(passage)
                     passage = []
@@ -257,17 +242,18 @@ def _sections(blocks: Iterator[Block]) -> Iterator[tuple[tuple[str, ...], list[B
 
 def _pieces(block: Block, words: int) -> Iterator[str]:
     """Cut a block into pieces of at most `words` words: code between lines, a row never."""
-    split = block.text.split()
-    if block.kind == ROW or len(split) <= words:
+    spans = scripts.word_spans(block.text)
+    if block.kind == ROW or len(spans) <= words:
         yield block.text
     elif block.kind == CODE:
         lines: list[str] = []
         for line in block.text.splitlines():
-            if lines and len(" ".join([*lines, line]).split()) > words:
+            if lines and len(scripts.words(" ".join([*lines, line]))) > words:
                 yield "\n".join(lines)
                 lines = []
             lines.append(line)
         yield "\n".join(lines)
     else:
-        for begin in range(0, len(split), words):
-            yield " ".join(split[begin : begin + words])
+        for first in range(0, len(spans), words):
+            last = min(first + words, len(spans)) - 1
+            yield block.text[spans[first][0] : spans[last][1]]

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from annotated_types import Ge, Le
 from pydantic import Field
 
-from cdmae.config import systems
-from cdmae.fields import REQUIRED, Name, Of, Whole, asdict, settings, unfit
+from cdmae.fields import Of, Positive, asdict, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -17,8 +15,8 @@ if TYPE_CHECKING:
 Engine = Annotated[
     Literal["exact", "lucene"],
     Field(
-        description="How sparse vectors are searched: exact, by products of vectors; lucene, in an "
-        "inverted index that stores the weights x 100 as whole numbers."
+        description="How sparse vectors are searched: exact, by products; lucene, in an inverted "
+        "index of the weights x 100."
     ),
 ]
 # passages that a multi-vector system scores without candidates: half a second a query on a core
@@ -26,9 +24,6 @@ MOST_EXHAUSTIVE = 200_000
 # the keys of a system with the names of other systems: teachers, and all that its training reads
 TEACHERS = ("teacher", "in_batch_teacher", "joint_teacher")
 LEARNT_FROM = ("after", "negatives", *TEACHERS)
-Columns = dict[str, Any]  # a system's values in `cdmae.config.systems.systems`, by column
-# returns the path of a result by its name in `cdmae.layout`; refuses a missing result
-Made = Callable[..., str]
 
 
 @settings
@@ -72,19 +67,12 @@ class System:
             "in_batch_teacher": bool(self.in_batch_teacher),
         }
 
-    def columns(self, config: Config, name: str) -> Columns:
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return values for the rules in addition to its settings."""
         return {}
 
-    def indexed(self, collection: str) -> str:
-        """Return the collection whose passages are indexed for the queries of a collection."""
-        return collection
-
     def check(self, config: Config, name: str) -> None:
         """Refuse settings that conflict with other entries; keys in errors start at the entry."""
-
-    def check_mined(self, config: Config, collection: str, split: str) -> None:
-        """Refuse training queries without a run; keys in errors start at the entry."""
 
     def vectors(self, config: Config) -> str:
         """Return the kind of its vectors, as far as the config tells; empty without vectors.
@@ -93,90 +81,21 @@ class System:
         """
         return ""
 
-    def model_of(self, config: Config, name: str) -> str:
-        """Return the system with the trained model in use: itself or another; or ""."""
-        return name if self.trained else ""
-
-    def files(self, config: Config, name: str, made: Made) -> Columns:
-        """Return the paths that `cdmae.retrieval.asking` needs to answer a user's query."""
-        return {}
-
 
 @settings
 class Searched(System):
     """A system whose vectors are searched, perhaps among the best passages of another system."""
 
     candidates: Annotated[str, Of("systems")] = ""
-    """The system whose best passages are scored, for a retriever with a vector per word-piece;
-    none: all passages are, which a small collection allows [ColBERT: BM25].
+    """With a vector per word-piece: the system whose best passages are scored; empty: all passages
+    are, which only a small collection allows [ColBERT: BM25].
     """
-    candidates_depth: Annotated[Whole, Ge(1), Le(100_000)] = 1000
-    """Number of the best passages of `candidates` that are scored (passages) [ColBERT: 1000]."""
+    candidates_depth: Positive = 1000
+    """Number of the best passages of `candidates` that are scored [ColBERT: 1000]."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the candidates."""
         return [self.candidates] if self.candidates else []
-
-
-@settings
-class Trained(System):
-    """A system with a model of its own, which a stage trains."""
-
-    trained = True
-
-    encoder: Annotated[Name, Of("encoders")] = REQUIRED
-    """The entry of `encoders` with its initial weights."""
-    after: Annotated[str, Of("systems")] = ""
-    """The system whose trained weights are the initial weights; empty: those of the encoder. A
-    chain of such systems, each with the negatives of the one before, trains in rounds [ANCE, AR2].
-    """
-    stage: Annotated[Name, Of("stages")] = REQUIRED
-    """Entry of `stages`, of the same kind."""
-    negatives: Annotated[Name, Of("systems")]
-    """The system whose run gives the negatives [3.4]."""
-    teacher: Annotated[str, Of("systems")] = ""
-    """The system to distil from: a reranker, or any other system, which scores only the passages
-    that it ranks; empty: no distillation [3.4, stage 3].
-    """
-    once: bool = False
-    """true: trained for the first seed only, even with several seeds, on the inputs for it."""
-
-    def columns(self, config: Config, name: str) -> Columns:
-        """Return the training collection, the start, the settings of sampling, and the teacher.
-
-        scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
-        with the reranker's tokenizer. ranking: the run of any other teacher.
-        """
-        stage = config.stages[self.stage]
-        columns = stage.drawn() | {
-            "corpus": stage.collection,
-            "start": config.encoders[self.encoder].start,
-            "scores": "",
-            "ranking": "",
-        }
-        if not self.teacher:
-            return columns
-        if config.systems[self.teacher].scores_draws:
-            start = systems.start_of(config, self.teacher)
-            return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
-        return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
-
-    def check(self, config: Config, name: str) -> None:
-        """Refuse a stage of another kind, negatives of no search, and weights that do not fit."""
-        check_kind(self, "stage", config.stages, self.kind)
-        check_searches(self, "negatives", config)
-        if self.after:
-            check_kind(self, "after", config.systems, self.kind)
-            self.check_start("after", config)
-            other = config.systems[self.after].vectors(config)
-            if other != self.vectors(config):
-                raise unfit(self, "after", f", which has head {other}; expected the same head")
-
-    def check_start(self, key: str, config: Config) -> None:
-        """Refuse a named system with other initial weights, and thus another tokenizer."""
-        start = systems.start_of(config, getattr(self, key))
-        if config.encoders[self.encoder].start != start:
-            raise unfit(self, key, f", which begins from starts.{start}; expected the same start")
 
 
 def check_kind(system: System, key: str, entries: dict[str, Any], kind: str) -> None:
@@ -190,6 +109,11 @@ def check_searches(system: System, key: str, config: Config) -> None:
     check_fits(system, key, config.systems, lambda entry: entry.searches, what)
 
 
+def check_vectors(system: System, key: str, config: Config, vectors: str, what: str) -> None:
+    """Refuse a named system with another kind of vectors; what: a description of valid systems."""
+    check_fits(system, key, config.systems, lambda entry: entry.vectors(config) == vectors, what)
+
+
 def check_fits(
     system: System, key: str, entries: dict[str, Any], fits: Callable[[Any], bool], what: str
 ) -> None:
@@ -200,19 +124,11 @@ def check_fits(
         raise unfit(system, key, f", of kind {entry.kind}; expected {what} ({fitting})")
 
 
-def check_depth(system: System, key: str, config: Config) -> None:
-    """Refuse to read more passages than a run has."""
-    most = config.evaluation.depth
-    if getattr(system, key) > most:
-        raise unfit(system, key, f"; expected up to evaluation.depth, {most}")
-
-
 def check_searched(system: System, config: Config) -> None:
     """Refuse candidates for single vectors, and Lucene for vectors that are not sparse."""
     if system.candidates:
         if system.vectors(config) != "multi":
             raise unfit(system, "candidates", ", but its vectors are single; expected head multi")
         check_searches(system, "candidates", config)
-        check_depth(system, "candidates_depth", config)
     if system.engine == "lucene" and system.vectors(config) != "sparse":
         raise unfit(system, "engine", ", but its vectors are not sparse; expected exact")

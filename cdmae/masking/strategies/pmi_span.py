@@ -10,6 +10,8 @@ long enough to cover half of the collection, counted without regard to overlaps.
 # ruff: noqa: ANN001, ANN202 (numba infers the types)
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import numpy as np
 
 from cdmae.compiled import compiled
@@ -74,20 +76,20 @@ def collocations(table: Table) -> list[np.ndarray]:
         ranked.append(rows)
         words.append(np.concatenate([[0], np.cumsum(counts[rows].astype(np.int64) * order)]))
     quotas = [2.0**-order for order in range(1, len(ranked))] + [2.0 ** -(len(ranked) - 1)]
-    low = 0
-    high = int(max(len(rows) / quota for rows, quota in zip(ranked, quotas, strict=True)))
-    while low < high:  # bisection for the longest list that covers at most the share COVERED
-        size = (low + high + 1) // 2
-        covered = 0
-        for sums, quota in zip(words, quotas, strict=True):
-            covered += sums[min(int(size * quota), len(sums) - 1)]
-        if covered <= COVERED * table.totals[0]:
-            low = size
-        else:
-            high = size - 1
+
+    def covered(size: int) -> int:
+        """Count the words in a list of `size` n-grams, without regard to overlaps."""
+        return sum(
+            sums[min(int(size * quota), len(sums) - 1)]
+            for sums, quota in zip(words, quotas, strict=True)
+        )
+
+    most = int(max(len(rows) / quota for rows, quota in zip(ranked, quotas, strict=True)))
+    # the longest list that covers at most the share COVERED
+    size = bisect_right(range(most + 1), COVERED * table.totals[0], key=covered) - 1
     chosen = [np.zeros(len(counts), bool) for counts in table.counts]
     for rows, quota, into in zip(ranked, quotas, chosen, strict=True):
-        into[rows[: int(low * quota)]] = True
+        into[rows[: int(size * quota)]] = True
     return chosen
 
 

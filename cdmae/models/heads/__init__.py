@@ -4,8 +4,7 @@ A head's file is named as in the config, where the head is a class of `cdmae.con
 has these parts:
 
 - `NETWORK`: the kind of network that it reads (of `cdmae.models.architectures.KINDS`).
-- ``keys(described)``: the head's keys in ``cdmae.json``, whose contents are `described`. A value is
-  the type of a number, or lists what is allowed.
+- ``keys(described)``: the head's keys in ``cdmae.json``, whose contents are `described`.
 - ``layers(described)``: the linear layers that it adds to the network (`cdmae.models.linear`).
 - ``write(folder, model, prompts)``: writes what other libraries need to load the folder.
 - ``width(network)``: the dimensions of its vectors.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -14,20 +14,14 @@ from cdmae.models.linear import Layers
 from cdmae.models.packed import Packed
 
 if TYPE_CHECKING:
+    from cdmae.config.recipe import Stage
     from cdmae.models.checkpoint import Model
 
 NETWORK = "retriever"
-KEYS = {"pooling": ("cls", "mean"), "similarity": ("dot", "cosine")}
+KEYS = ("pooling", "similarity")
 
 
-class Compared(Protocol):
-    """The head's settings, from a stage or from a trained model."""
-
-    pooling: str
-    similarity: str
-
-
-def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the head's keys in ``cdmae.json``, which do not name the head."""
     return KEYS
 
@@ -57,7 +51,7 @@ def width(network: nn.Module) -> int:
 def vectors(
     network: nn.Module,
     packed: Packed,
-    settings: Compared,
+    settings: Model | Stage,
     *,
     generator: Generator | None = None,
     memory: dict[str, Tensor] | None = None,

@@ -24,7 +24,7 @@ import string
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -38,24 +38,13 @@ from cdmae.models.ragged import BARE, HIDDEN, Ragged, interleaved, same, starts_
 from cdmae.tokens.vocabulary import read_backend
 
 if TYPE_CHECKING:
+    from cdmae.config.recipe import Stage
     from cdmae.models.checkpoint import Model
 
 NETWORK = "retriever"
 PROJECTION = "1_Dense"  # the folder of the projection below a model's
 PUNCTUATION = tuple(string.punctuation)
-KEYS = {
-    "head": ("multi",),
-    "dimensions": int,
-    "match": ("any", "equal"),
-    "expansion": ("none", "unattended", "attended"),
-    "skip_punctuation": (True, False),
-}
-
-
-class Matched(Protocol):
-    """The head's settings, from a stage or from a trained model."""
-
-    match: str
+KEYS = ("head", "dimensions", "match", "expansion", "skip_punctuation")
 
 
 def width(network: nn.Module) -> int:
@@ -66,7 +55,7 @@ def width(network: nn.Module) -> int:
 def vectors(
     network: nn.Module,
     packed: Packed,
-    settings: Matched,
+    settings: Model | Stage,
     *,
     generator: Generator | None = None,
     memory: dict[str, Tensor] | None = None,
@@ -92,16 +81,12 @@ def _with_cls(network: nn.Module, states: Tensor, rows: Rows) -> Tensor:
     others = torch.ones(len(states), dtype=torch.bool, device=states.device)
     others[first] = False
     cls = network.of_cls(states[first])  # [B, C]
-    cls = functional.pad(cls, (0, count * width(network) - cls.shape[1]))
-    numbers = torch.arange(count, device=states.device)
-    begins = first + (count - 1) * torch.arange(len(first), device=states.device)
-    of_cls = (begins[:, None] + numbers).flatten()
-    made = cls.new_empty(len(states) + (count - 1) * len(first), width(network))
-    of_pieces = torch.ones(len(made), dtype=torch.bool, device=states.device)
-    of_pieces[of_cls] = False
-    made[of_cls] = cls.view(-1, width(network))
-    made[of_pieces] = network.projection(states[others]).to(made.dtype)
-    return made
+    cls = functional.pad(cls, (0, count * width(network) - cls.shape[1])).view(-1, width(network))
+    pieces = network.projection(states[others]).to(cls.dtype)
+    text = torch.arange(len(first), device=states.device)
+    lengths = rows.layout.starts.diff().long()
+    texts = torch.cat([text.repeat_interleave(count), text.repeat_interleave(lengths - 1)])
+    return torch.cat([cls, pieces])[texts.argsort(stable=True)]
 
 
 def rows_of_cls(network: nn.Module) -> int:
@@ -161,10 +146,9 @@ def scored(read: Ragged, network: nn.Module) -> Ragged:
 # --- files ----------------------------------------------------------------------------------------
 
 
-def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the head's keys in ``cdmae.json``."""
-    further = {"cls_dimensions": int} if described.get("match") == "equal" else {}
-    return KEYS | further
+    return (*KEYS, "cls_dimensions") if described.get("match") == "equal" else KEYS
 
 
 def layers(described: Mapping[str, Any]) -> Layers:

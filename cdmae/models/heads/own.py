@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 NETWORK = "retriever"
 LAYERS = {"weigh": Layer("1_Weights", 1)}
-KEYS = {"head": ("sparse",), "pieces": ("own",), "target": ("ranking", "recall")}
+KEYS = ("head", "pieces", "target")
 
 
-def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the head's keys in ``cdmae.json``."""
     return KEYS
 

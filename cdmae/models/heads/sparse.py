@@ -1,6 +1,7 @@
 """The sparse head: a weight for every word-piece of the vocabulary (SPLADE, Formal et al. 2021).
 
-With the setting `pieces: own` only the text's own word-pieces have a weight, see `own`.
+With the setting `pieces: own` only the text's own word-pieces have a weight, see `own`. With
+`query_weights: idf` queries have weights from a table, see `table`.
 
 w_j = max_i log(1 + ReLU(z_ij)), where z_ij is the logit of word-piece j at position i by the
 language-model head (SPLADE v2, equation 6). All positions count, special tokens included. Most
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Generator, Tensor, nn
@@ -34,6 +35,7 @@ from cdmae.models.linear import Layers
 from cdmae.models.packed import WIDTH, Layout, Packed
 
 if TYPE_CHECKING:
+    from cdmae.config.recipe import Stage
     from cdmae.models.checkpoint import Model
 
 NETWORK = "encoder"
@@ -47,12 +49,6 @@ BITS = {torch.float32: torch.int32, torch.bfloat16: torch.int16, torch.float16: 
 MODULES = "sentence_transformers.sparse_encoder.models"
 
 
-class Weighted(Protocol):
-    """The head's settings, from a stage or from a trained model."""
-
-    pieces: str
-
-
 def width(network: nn.Module) -> int:
     """Return the number of word-pieces V."""
     return network.config.vocab_size
@@ -61,7 +57,7 @@ def width(network: nn.Module) -> int:
 def vectors(
     network: nn.Module,
     packed: Packed,
-    settings: Weighted,
+    settings: Model | Stage,
     *,
     generator: Generator | None = None,
     memory: dict[str, Tensor] | None = None,
@@ -201,9 +197,10 @@ class _Weights(torch.autograd.Function):
 # --- files ----------------------------------------------------------------------------------------
 
 
-def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the head's keys in ``cdmae.json``; `cdmae.models.heads.own` has others."""
-    return {"head": ("sparse",)}
+    from_table = described.get("query_weights") == "idf"
+    return ("head", "query_weights") if from_table else ("head",)
 
 
 def layers(described: Mapping[str, Any]) -> Layers:

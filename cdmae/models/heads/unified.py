@@ -10,24 +10,27 @@ training, a text's vector has the V weights, followed by the D numbers of the po
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Generator, Tensor, nn
 
 from cdmae.models import transformer
 from cdmae.models.heads import dense, sparse
-from cdmae.models.heads.dense import Compared
 from cdmae.models.packed import Packed
+
+if TYPE_CHECKING:
+    from cdmae.config.recipe import Stage
+    from cdmae.models.checkpoint import Model
 
 NETWORK = "encoder"
 layers = sparse.layers
 write = sparse.write  # the model card has the lines that load the dense head
 
 
-def keys(described: Mapping[str, Any]) -> dict[str, Any]:
+def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the head's keys in ``cdmae.json``."""
-    return {"head": ("unified",), **dense.KEYS, "dense_weight": float}
+    return ("head", *dense.KEYS, "dense_weight")
 
 
 def width(network: nn.Module) -> int:
@@ -38,7 +41,7 @@ def width(network: nn.Module) -> int:
 def vectors(
     network: nn.Module,
     packed: Packed,
-    settings: Compared,
+    settings: Model | Stage,
     *,
     generator: Generator | None = None,
     memory: dict[str, Tensor] | None = None,

@@ -5,7 +5,8 @@ The file of an objective defines one subclass of `Objective` in
 
 - ``(model, settings, seed)`` builds it around the encoder `model`. Its other weights are discarded
   after the training.
-- ``sides(settings, unit)`` returns the sides: views of the passages, with their masks.
+- ``sides(settings, unit)`` returns the sides, views of the passages with their masks: `masked` and
+  `plain`, unless the objective overrides it.
 - ``reader`` reads and masks the texts of a step: `cdmae.pretraining.reader.Reader`, which reads
   whole passages and applies Algorithm 1, or a subclass of it in the same file.
 - ``forward(batch, generator)`` returns the loss of a micro-batch and numbers for the curve, 0-d

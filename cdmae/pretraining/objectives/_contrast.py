@@ -10,48 +10,51 @@ the number of processes changes the negatives.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor
 
+from cdmae.pretraining.objectives._parts import Objective
+
 if TYPE_CHECKING:
     from cdmae.pretraining.batches import Batch, View
     from cdmae.training.ranks import Ranks
 
 
-def prepared(
-    batches: list[Batch],
-    generators: list[Generator | None],
-    group: Ranks,
-    *,
-    encode: Callable[[View, Generator | None], Tensor],
-    contrast: Callable[[Tensor], Tensor],
-    width: int,
-) -> list[Batch]:
-    """Store in each micro-batch the contrastive loss, and its gradient with respect to the vectors.
+class Contrastive(Objective):
+    """An objective with a contrastive loss over the vectors of the side ``encoder``."""
 
-    The loss is over the global batch. encode: returns the vectors [B, D] of the side ``encoder``.
-    contrast: returns the loss, 0-d, of all vectors [N, D]. width: D.
-    """
-    device = batches[0]["encoder"].inputs.ids.device
-    vectors = torch.zeros(batches[0].whole, width, device=device)
-    with torch.no_grad():
-        for batch, generator in zip(batches, generators, strict=True):
-            vectors[batch.range] = encode(batch["encoder"], generator).float()
-    group.add_up([vectors])  # each row is 0 in all processes except one
-    with torch.autocast(vectors.device.type, enabled=False):
-        loss = contrast(vectors.requires_grad_())
-    (gradient,) = torch.autograd.grad(loss, vectors)
-    return [replace(batch, common=loss.detach(), pull=gradient[batch.range]) for batch in batches]
+    def vectors(self, view: View, generator: Generator | None) -> Tensor:
+        """Return the vectors of a micro-batch, [B, D]."""
+        raise NotImplementedError
+
+    def contrast(self, vectors: Tensor) -> Tensor:
+        """Return the loss, 0-d, of all vectors [N, D]."""
+        raise NotImplementedError
+
+    def prepare(
+        self, batches: list[Batch], generators: list[Generator | None], group: Ranks
+    ) -> list[Batch]:
+        """Store the loss, and its gradient with respect to the vectors, in each micro-batch."""
+        device = batches[0]["encoder"].inputs.ids.device
+        vectors = torch.zeros(batches[0].whole, self.model.config.hidden_size, device=device)
+        with torch.no_grad():
+            for batch, generator in zip(batches, generators, strict=True):
+                vectors[batch.range] = self.vectors(batch["encoder"], generator).float()
+        group.add_up([vectors])  # each row is 0 in all processes except one
+        with torch.autocast(device.type, enabled=False):
+            loss = self.contrast(vectors.requires_grad_())
+        (gradient,) = torch.autograd.grad(loss, vectors)
+        common = loss.detach()
+        return [replace(batch, common=common, pull=gradient[batch.range]) for batch in batches]
 
 
 def pulled(vectors: Tensor, batch: Batch) -> Tensor:
     """Return a scalar with the value 0 and the gradient of the contrastive loss.
 
-    vectors: [B, D], of a micro-batch from `prepared`.
+    vectors: [B, D], of a micro-batch from `Contrastive.prepare`.
     """
     product = (vectors.float() * batch.pull).sum()
     return product - product.detach()

@@ -21,33 +21,48 @@ from cdmae.training import setup
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from cdmae.masking import Side
     from cdmae.models.packed import Packed
     from cdmae.pretraining.batches import Batch, View
+
+
+Losses = tuple[Tensor, dict[str, Tensor]]  # the total, and the curve's numbers
 
 
 class Objective(nn.Module):
     """An objective: an encoder with its LM head, `model`, and the parts added to it.
 
-    name: as in the config. reader: the class that reads and masks its texts. shown: the losses on
-    the progress line. probed: whether it has a decoder that restores tokens from `bottleneck` of
-    the vector, which `cdmae.pretraining.probes.bottleneck` measures. trains_vector: whether the
-    loss depends on the vector that retrievers begin with, so that it should distinguish passages
-    better and better.
+    name: as in the config. reader: the class that reads and masks its texts. masked, plain: its
+    sides, which mask the text (equation 1) or show it as it is. nested: whether the decoder also
+    masks what the encoder masks. shown: the losses on the progress line. probed: whether it has a
+    decoder that restores tokens from `bottleneck` of the vector, which `cdmae.pretraining.probes`
+    measures. trains_vector: whether the loss depends on the vector that retrievers begin with, so
+    that it should distinguish passages better and better.
     """
 
     name: str
     reader: type[Reader] = Reader
+    masked: tuple[str, ...] = ("encoder", "decoder")
+    plain: tuple[str, ...] = ()
+    nested = False
     shown = ("encoder_loss", "decoder_loss")
     probed = False
     trains_vector = True
-    # Both sides are masked (equation 1); objectives with other sides override this.
-    sides = staticmethod(masking.sides)
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Build the objective around an encoder with its LM head; `seed` draws new weights."""
         super().__init__()
         self.model = model
         self.settings = settings
+
+    @classmethod
+    def sides(cls, settings: Pretraining, unit: str) -> dict[str, Side]:
+        """Return the sides by name, the encoder's first; unit: of the importance."""
+        beyond = {"decoder": "encoder"} if cls.nested else {}
+        masked = {
+            name: masking.side_of(settings, name, unit, beyond.get(name, "")) for name in cls.masked
+        }
+        return masked | dict.fromkeys(cls.plain, masking.PLAIN)
 
     @property
     def guessing(self) -> float:
@@ -81,9 +96,7 @@ class Objective(nn.Module):
         predicted = states.index_select(0, view.rows.index).index_select(0, view.masked)
         return h_c.to(states.dtype), predicted
 
-    def losses(
-        self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def losses(self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]) -> Losses:
         """Predict from several views' states [M, D]; return their loss and the curve's numbers.
 
         The curve shows the first view's loss as the encoder's, the others' as the decoder's.
@@ -101,9 +114,7 @@ class Objective(nn.Module):
         }
 
 
-def added(
-    losses: tuple[Tensor, dict[str, Tensor]], further: Tensor
-) -> tuple[Tensor, dict[str, Tensor]]:
+def added(losses: Losses, further: Tensor) -> Losses:
     """Add the loss `further` to the total and the decoder's loss of `Objective.losses`."""
     loss, numbers = losses
     return loss + further, numbers | {"decoder_loss": numbers["decoder_loss"] + further.detach()}

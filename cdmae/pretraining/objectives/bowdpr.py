@@ -12,26 +12,19 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
-from cdmae import masking
-from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Objective, added, passages_of
+from cdmae.pretraining.objectives._parts import Losses, Objective, added, passages_of
 
 
 class BowDpr(Objective):
     """BoW-DPR: the encoder, and the bag-of-words loss at [CLS]."""
 
     name = "bowdpr"
+    masked = ("encoder",)
+    plain = ("passage",)
 
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the encoder's masks, and the unmasked passages for their bags."""
-        return {"encoder": masking.encoder_side(settings, unit), "passage": masking.PLAIN}
-
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return L = L_mlm + bag_weight x L_bow; the curve shows L_bow as the decoder's loss.
 
         L_bow is a mean over passages.

@@ -18,46 +18,34 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
-from cdmae.pretraining.batches import Batch
-from cdmae.pretraining.objectives import _contrast
+from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._contexts import Contexts
-from cdmae.pretraining.objectives._parts import added
+from cdmae.pretraining.objectives._contrast import Contrastive, pulled
+from cdmae.pretraining.objectives._parts import Losses, added
 from cdmae.pretraining.objectives.condenser import Condenser
-from cdmae.training.ranks import Ranks
 
 
-class CoCondenser(Condenser):
+class CoCondenser(Condenser, Contrastive):
     """Encoder and head, and the contrast of the spans."""
 
     name = "cocondenser"
     reader = Contexts
 
-    def prepare(
-        self, batches: list[Batch], generators: list[Generator | None], group: Ranks
-    ) -> list[Batch]:
-        """Store the contrastive loss, and its gradient with respect to [CLS], in micro-batches."""
-        return _contrast.prepared(
-            batches,
-            generators,
-            group,
-            encode=lambda view, generator: self.early_and_late(view, generator)[1],
-            contrast=contrast,
-            width=self.model.config.hidden_size,
-        )
-
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return L = L^c_mlm + L_mlm + L_co; the curve shows the last two as the decoder's loss.
 
         The batch comes from `prepare`.
         """
         losses, h_c = self.condensed(batch, generator)
         loss, numbers = added(losses, batch.share * batch.common)
-        return loss + _contrast.pulled(h_c, batch), numbers
+        return loss + pulled(h_c, batch), numbers
 
+    def vectors(self, view: View, generator: Generator | None) -> Tensor:
+        """Return the late [CLS] states of the spans [B, D]."""
+        return self.early_and_late(view, generator)[1]
 
-def contrast(vectors: Tensor) -> Tensor:
-    """Return L_co of spans [N, D], 0-d; spans 2 i and 2 i + 1 are neighbours."""
-    scores = (vectors @ vectors.T).fill_diagonal_(-torch.inf)
-    return functional.cross_entropy(scores, torch.arange(len(vectors), device=vectors.device) ^ 1)
+    def contrast(self, vectors: Tensor) -> Tensor:
+        """Return L_co of spans [N, D], 0-d; spans 2 i and 2 i + 1 are neighbours."""
+        scores = (vectors @ vectors.T).fill_diagonal_(-torch.inf)
+        neighbours = torch.arange(len(vectors), device=vectors.device) ^ 1
+        return functional.cross_entropy(scores, neighbours)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from torch import Generator, Tensor
 
-from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures, transformer, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Objective, read_states, weights_of
+from cdmae.pretraining.objectives._parts import Losses, Objective, read_states, weights_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,6 +26,7 @@ class Condenser(Objective):
     """Encoder and head."""
 
     name = "condenser"
+    masked = ("encoder",)  # the head predicts the same tokens
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Draw the head's weights by `seed`; raise `InputError` if no late layers are left."""
@@ -38,20 +38,11 @@ class Condenser(Objective):
             model.config, settings.decoder_layers, weights_of(seed, "decoder")
         )
 
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the encoder's masks: the head predicts the same tokens."""
-        return {"encoder": masking.encoder_side(settings, unit)}
-
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return L = L^c_mlm + L_mlm: encoder and head at the same masked tokens."""
         return self.condensed(batch, generator)[0]
 
-    def condensed(
-        self, batch: Batch, generator: Generator | None
-    ) -> tuple[tuple[Tensor, dict[str, Tensor]], Tensor]:
+    def condensed(self, batch: Batch, generator: Generator | None) -> tuple[Losses, Tensor]:
         """Return the result of `forward`, and the late [CLS] [B, D]."""
         view = batch["encoder"]
         early, h_c, encoded = self.early_and_late(view, generator)

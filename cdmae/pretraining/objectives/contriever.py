@@ -20,13 +20,12 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from cdmae import masking
 from cdmae.masking.noise import uniforms
 from cdmae.models import architectures
 from cdmae.pretraining.batches import Texts
-from cdmae.pretraining.objectives import _contrast
 from cdmae.pretraining.objectives._contexts import pairs
-from cdmae.pretraining.objectives._parts import Objective, spread
+from cdmae.pretraining.objectives._contrast import Contrastive, pulled
+from cdmae.pretraining.objectives._parts import Losses, spread
 from cdmae.pretraining.reader import Reader
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
     from cdmae.config.encoders import Pretraining
     from cdmae.pretraining.batches import Batch, Masked, View
-    from cdmae.training.ranks import Ranks
 
 DELETE = 4  # the salt of the random stream
 
@@ -70,10 +68,12 @@ class Crops(Reader):
         return self.framed(texts, batch, batch.ids, np.zeros_like(batch.candidates), kept)
 
 
-class Contriever(Objective):
+class Contriever(Contrastive):
     """The encoder alone."""
 
     name = "contriever"
+    masked = ()
+    plain = ("encoder",)  # both crops
     reader = Crops
     shown = ("encoder_loss",)
 
@@ -93,31 +93,11 @@ class Contriever(Objective):
         """Return infinity: dot products of untrained vectors have no bound; see `spread`."""
         return math.inf
 
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return one side, which has both crops."""
-        return {"encoder": masking.PLAIN}
-
-    def prepare(
-        self, batches: list[Batch], generators: list[Generator | None], group: Ranks
-    ) -> list[Batch]:
-        """Store the loss, and its gradient with respect to the vectors, in micro-batches."""
-        return _contrast.prepared(
-            batches,
-            generators,
-            group,
-            encode=self.vectors,
-            contrast=lambda vectors: contrast(vectors, self.settings.temperature),
-            width=self.model.config.hidden_size,
-        )
-
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return the loss, shown as the encoder's in the curve; the batch comes from `prepare`."""
         vectors = self.vectors(batch["encoder"], generator)
         loss = batch.share * batch.common
-        return loss + _contrast.pulled(vectors, batch), {
+        return loss + pulled(vectors, batch), {
             "encoder_loss": loss,
             "decoder_loss": torch.zeros_like(loss),
             "spread": spread(vectors) * batch.share,
@@ -127,10 +107,7 @@ class Contriever(Objective):
         """Return the vectors of the crops [B, D]."""
         return self.encode(view, generator)[0]
 
-
-def contrast(vectors: Tensor, temperature: float) -> Tensor:
-    """Return the loss of crops [N, D], 0-d; crops 2 i and 2 i + 1 come from one passage."""
-    queries = vectors[::2]
-    passages = vectors[1::2]
-    scores = queries @ passages.T / temperature
-    return functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))
+    def contrast(self, vectors: Tensor) -> Tensor:
+        """Return the loss of crops [N, D], 0-d; crops 2 i and 2 i + 1 come from one passage."""
+        scores = vectors[::2] @ vectors[1::2].T / self.settings.temperature
+        return functional.cross_entropy(scores, torch.arange(len(scores), device=scores.device))

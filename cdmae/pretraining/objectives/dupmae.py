@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from torch import Generator, Tensor
 
-from cdmae import masking
-from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures, transformer
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import added
+from cdmae.pretraining.objectives._parts import Losses, added
 from cdmae.pretraining.objectives._prediction import largest_logits
 from cdmae.pretraining.objectives.bowdpr import bag_loss, bags_of
 from cdmae.pretraining.objectives.retromae import RetroMae
@@ -27,15 +25,9 @@ class DupMae(RetroMae):
     """Encoder, enhanced decoder and bag of words."""
 
     name = "dupmae"
+    plain = ("passage",)
 
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return RetroMAE's sides, and the unmasked passages for their bags."""
-        return RetroMae.sides(settings, unit) | {"passage": masking.PLAIN}
-
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return L = L_enc + L_dec + bag_weight x L_bow; the decoder's curve includes L_bow."""
         encoder = batch["encoder"]
         decoder = batch["decoder"]

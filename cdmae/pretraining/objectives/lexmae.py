@@ -17,20 +17,17 @@ decoder has an LM head with a transform of its own; here all networks share one 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
-from cdmae import masking
 from cdmae.models import architectures, transformer
 from cdmae.pretraining.objectives._prediction import largest_logits
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
-    from cdmae.config.encoders import Pretraining
     from cdmae.models.packed import Packed
     from cdmae.pretraining.batches import View
 
@@ -39,13 +36,8 @@ class LexMae(Mae):
     """Encoder, distribution over the vocabulary, and decoder."""
 
     name = "lexmae"
+    nested = True
     trains_vector = False  # retrievers with one vector begin with [CLS], which nothing trains
-
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return both masked sides; the decoder's masks include the encoder's."""
-        sides = masking.sides(settings, unit)
-        return sides | {"decoder": replace(sides["decoder"], beyond="encoder")}
 
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None

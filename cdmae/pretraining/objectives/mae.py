@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 from cdmae.config.encoders import Pretraining
 from cdmae.models import transformer, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Objective, weights_of
+from cdmae.pretraining.objectives._parts import Losses, Objective, weights_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Mae(Objective):
     """Encoder, bottleneck and decoder; `layers`: the decoder's depth if it is fixed.
 
-    ModernBERT has no position vectors, because it uses rotary attention. Its decoders have BERT's
-    layers and need new position vectors, `positions`. These are trained with the rest, and
+    Encoders with rotary attention have no position vectors. Their decoders have BERT's layers and
+    need new position vectors, `positions`. These are trained with the rest, and
     initially have the scale of the word vectors to which they are added.
     """
 
@@ -49,14 +49,14 @@ class Mae(Objective):
                 lambda: nn.Linear(width, width), config.initializer_range, generator
             )
         self.positions: nn.Embedding | None = None
-        if config.model_type == "modernbert":
+        embeddings = model.base_model.embeddings
+        if not hasattr(embeddings, "position_embeddings"):
             size = config.max_position_embeddings
-            spread = model.base_model.embeddings.norm.weight.mean().item()
+            norm = embeddings.norm if hasattr(embeddings, "norm") else embeddings.LayerNorm
+            spread = norm.weight.mean().item()
             self.positions = weights.new(lambda: nn.Embedding(size, width), spread, generator)
 
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return equation 9, L = L_enc + L_dec, means over the global batch's predictions."""
         encoder = batch["encoder"]
         decoder = batch["decoder"]

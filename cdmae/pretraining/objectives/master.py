@@ -13,39 +13,32 @@ second pass, the encoder reads a span with other masks (``complement_ratio``), a
 restores all words that this pass saw. Both have a loss.
 
 Two more decoders of that code restore texts that other models generated (*PLMs outputs recovering*:
-docT5query's queries and GPT-2's continuations). Collections do not contain these: `texts` names a
-file for each decoder. Both spans' vectors restore the text of their passage.
-
-That code also encodes the whole passage for the first and the third decoder, and its first half
-again for the second. Here the encoder reads spans only.
+docT5query's queries and GPT-2's continuations). Collections do not contain these. That code also
+encodes the whole passage for the first and the third decoder, and its first half again for the
+second. Here the encoder reads spans only.
 
     B spans, M masked rows, D dimensions (see `cdmae.pretraining.batches`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-from torch import Generator, Tensor, nn
+from torch import Generator
 
 from cdmae import masking
 from cdmae.config.encoders import Pretraining
-from cdmae.masking.noise import uniforms
 from cdmae.models import weights
-from cdmae.pretraining import further
 from cdmae.pretraining.batches import Batch, Masked, Texts
 from cdmae.pretraining.objectives._contexts import Contexts, exchanged
-from cdmae.pretraining.objectives._parts import weights_of
+from cdmae.pretraining.objectives._parts import Losses, weights_of
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from cdmae.masking import Corpus, Side
-    from cdmae.pretraining.further import Asked
+    from cdmae.masking import Side
 
 
 class Tasks(Contexts):
@@ -53,28 +46,10 @@ class Tasks(Contexts):
 
     read_at_cls = ("encoder", "second")
 
-    def __init__(
-        self,
-        settings: Pretraining,
-        sides: dict[str, Side],
-        corpus: Corpus,
-        seed: int,
-        written: Sequence[Asked] = (),
-    ) -> None:
-        """Read the written texts, unless they are given, one entry per file."""
-        if settings.texts:
-            written = written or further.written(settings.texts, corpus)
-        self.written = written
-        super().__init__(
-            settings, sides, corpus, seed, store=written[0].tokens if written else None
-        )
-
     def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
-        """Apply equation 1 to a decoder's own texts; its `complement` restores all others."""
+        """Apply equation 1 to a decoder's own text; `complement` masks what `second` has not."""
         if name == "neighbour":
             texts = exchanged(texts)
-        if name.startswith("text"):
-            texts = self.of_files(name, texts)
         if name != "complement":
             return super().mask(name, texts, others)
         side = self.sides[name]
@@ -83,15 +58,6 @@ class Tasks(Contexts):
         keys = self.keys(name, texts.epochs)
         ids = masking.corrupt(batch, chosen, side, self.vocabulary, keys)
         return self.framed(texts, batch, ids, chosen)
-
-    def of_files(self, name: str, texts: Texts) -> Texts:
-        """Return a written text of each text's passage, drawn per epoch, with the text's number."""
-        source = self.written[int(name.removeprefix("text"))]
-        rows = texts.rows % len(self.tokens)
-        draws = uniforms(self.keys(f"{name} text", texts.epochs), rows, 1, salt=1)[:, 0]
-        found = source.drawn(rows, draws)
-        lengths = np.minimum(self.lengths[found], self.length)
-        return Texts(texts.rows, self.store.starts[found], lengths, texts.epochs)
 
 
 class Master(Mae):
@@ -103,18 +69,10 @@ class Master(Mae):
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Draw the weights of all decoders with `seed`."""
         super().__init__(model, settings, seed)
-        self.neighbour = weights.layers(
-            model.config, settings.decoder_layers, weights_of(seed, "neighbour")
-        )
-        if settings.has_complement:
-            self.complement = weights.layers(
-                model.config, settings.decoder_layers, weights_of(seed, "complement")
-            )
-        self.texts = nn.ModuleDict()
-        for number in range(len(settings.texts)):
-            generator = weights_of(seed, f"text{number}")
+        for name in ("neighbour", "complement") if settings.has_complement else ("neighbour",):
+            generator = weights_of(seed, name)
             layers = weights.layers(model.config, settings.decoder_layers, generator)
-            self.texts[f"text{number}"] = layers
+            setattr(self, name, layers)
 
     @property
     def guessing(self) -> float:
@@ -122,28 +80,23 @@ class Master(Mae):
 
         The decoders' losses are shown as one.
         """
-        return super().guessing * (1 + self.settings.has_complement + len(self.texts) / 2)
+        return super().guessing * (1 + self.settings.has_complement)
 
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
+    @classmethod
+    def sides(cls, settings: Pretraining, unit: str) -> dict[str, Side]:
         """Mask both spans for the encoder, their own decoder and the other span's decoder.
 
-        The encoder's second pass, its decoder and each file of `texts` have sides of their own.
+        The encoder's second pass and its decoder have sides of their own.
         """
-        sides = masking.sides(settings, unit)
-        decoder = sides["decoder"]
-        sides["neighbour"] = decoder
+        sides = super().sides(settings, unit)
+        sides["neighbour"] = sides["decoder"]
         if settings.has_complement:
             sides["second"] = replace(sides["encoder"], ratio=settings.complement_ratio)
             sides["complement"] = sides["encoder"]
-        for number in range(len(settings.texts)):
-            sides[f"text{number}"] = decoder
         return sides
 
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return L = L_enc + L_own + L_next, plus the losses of the second pass and of texts.
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
+        """Return L = L_enc + L_own + L_next, plus the losses of the second pass.
 
         The curve shows all but the first as the decoder's loss.
         """
@@ -153,15 +106,11 @@ class Master(Mae):
         h_c, encoded = self.encode(encoder, generator)
         restored = self.decode(h_c, own, generator)
         following = self.decode(h_c, neighbour, generator, self.neighbour)
-        further = []
+        predicted = [(encoded, encoder), (restored, own), (following, neighbour)]
         if self.settings.has_complement:
             second = batch["second"]
             rest = batch["complement"]
-            vectors, predicted = self.encode(second, generator)
+            vectors, encoded = self.encode(second, generator)
             seen = self.decode(vectors, rest, generator, self.complement)
-            further += [(predicted, second), (seen, rest)]
-        for side, layers in self.texts.items():
-            further.append((self.decode(h_c, batch[side], generator, layers), batch[side]))
-        return self.losses(
-            batch, h_c, (encoded, encoder), (restored, own), (following, neighbour), *further
-        )
+            predicted += [(encoded, second), (seen, rest)]
+        return self.losses(batch, h_c, *predicted)

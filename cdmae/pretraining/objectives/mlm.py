@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torch import Generator, Tensor
+from torch import Generator
 
-from cdmae import masking
-from cdmae.pretraining.objectives._parts import Objective, spread
+from cdmae.pretraining.objectives._parts import Losses, Objective, spread
 
 if TYPE_CHECKING:
-    from cdmae.config.encoders import Pretraining
     from cdmae.pretraining.batches import Batch
 
 
@@ -25,17 +23,11 @@ class Mlm(Objective):
     """The encoder and its LM head."""
 
     name = "mlm"
+    masked = ("encoder",)
     shown = ("encoder_loss",)
     trains_vector = False
 
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the encoder's masks."""
-        return {"encoder": masking.encoder_side(settings, unit)}
-
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return equation 3, the mean over the global batch's masked tokens; there is no L_dec."""
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)

@@ -22,12 +22,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor
 
-from cdmae import masking
 from cdmae.models import transformer
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
-    from cdmae.config.encoders import Pretraining
     from cdmae.pretraining.batches import View
 
 
@@ -35,11 +33,8 @@ class Seed(Mae):
     """Encoder and autoregressive decoder."""
 
     name = "seed"
-
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the encoder's masks, and the unmasked passages for the decoder."""
-        return {"encoder": masking.encoder_side(settings, unit), "decoder": masking.PLAIN}
+    masked = ("encoder",)
+    plain = ("decoder",)
 
     def decode(self, h_b: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states that predict each token [M, D], from the vectors [B, D]."""

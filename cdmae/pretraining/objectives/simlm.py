@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor
 
-from cdmae import masking
 from cdmae.config.encoders import Pretraining
 from cdmae.errors import InputError
 from cdmae.masking.noise import uniforms
@@ -31,7 +30,7 @@ from cdmae.models import architectures, networks, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, Masked, Texts, View, spread
-from cdmae.pretraining.objectives._parts import Objective, weights_of
+from cdmae.pretraining.objectives._parts import Losses, Objective, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens import tokenise
@@ -61,6 +60,8 @@ class SimLm(Objective):
     """Generator, encoder and decoder."""
 
     name = "simlm"
+    plain = ("passage",)
+    nested = True
     reader = Sampled
 
     def __init__(
@@ -84,16 +85,7 @@ class SimLm(Objective):
         self.learns = given is None
         self.generator = generator_of(model.config, seed) if given is None else frozen(given)
 
-    @staticmethod
-    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
-        """Return the masked inputs of the encoder and of the decoder, and the original text."""
-        sides = masking.sides(settings, unit)
-        decoder = replace(sides["decoder"], beyond="encoder")
-        return {"encoder": sides["encoder"], "decoder": decoder, "passage": masking.PLAIN}
-
-    def forward(
-        self, batch: Batch, generator: Generator | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return L = L_enc + L_dec + L_gen; the curve adds L_gen to the encoder's loss.
 
         A given generator has no loss.
@@ -193,16 +185,12 @@ def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
     settings.check_length(
         architectures.positions(model.config), f"the positions of the generator {name}"
     )
-    expected, found = (
-        tokenise.load_tokenizer(os.path.expanduser(each)).get_vocab()
-        for each in (start.name_or_path, name)
-    )
-    different = [piece for piece, number in expected.items() if found.get(piece) != number]
-    if different or model.config.vocab_size != start.config.vocab_size:
-        example = f", such as {min(different, key=expected.__getitem__)!r}" if different else ""
+    own = tokenise.load_tokenizer(os.path.expanduser(name)).get_vocab()
+    expected = tokenise.load_tokenizer(start.name_or_path).get_vocab()
+    sizes = (model.config.vocab_size, start.config.vocab_size)
+    if not expected.items() <= own.items() or sizes[0] != sizes[1]:
         raise InputError(
-            f"the generator {name} has {model.config.vocab_size:,} word-pieces and lacks "
-            f"{len(different):,} of those of the initial checkpoint {start.name_or_path}{example}; "
-            "expected a generator with the same vocabulary"
+            f"the generator {name} has other word-pieces than the initial checkpoint "
+            f"{start.name_or_path}; expected a generator with the same vocabulary"
         )
     return model

@@ -10,128 +10,98 @@ else `decided_by`: ``masks``, ``pre-training`` or ``stop-words``.
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
 from cdmae import formats
-from cdmae.evaluation.significance import Difference
 from cdmae.report import columns
-from cdmae.report.comparisons import Pair, masking_pairs, named, not_pretrained
+from cdmae.report.comparisons import OBJECTIVE, Pair, change, masked, masking_pairs, tested
 from cdmae.report.facts import Facts
-from cdmae.report.masks import shown_masks
 from cdmae.report.paper import published
 from cdmae.report.paper.exhibits import systems
 from cdmae.report.sections import shown_interval
 
 FILE = Path(__file__).with_suffix(".csv")
-TRUE, FALSE, UNDECIDED = ("true", "false", "undecided")
-ONCE = " (one training)"
-STOP_WORDS = "stop-words"
-OF_VERDICT = {"better": TRUE, "worse": FALSE, "open": UNDECIDED}
+OUTCOMES = {"better": "true", "worse": "false", "open": "undecided"}
 # smaller changes of the stop-words' share of masked word-pieces leave the claim undecided
 FEWER = 0.01
-
-
-class Evidence(NamedTuple):
-    """A run's evidence on a claim: outcome, number, interval, and what was compared."""
-
-    outcome: str
-    here: str
-    compared: str
-    interval: str = formats.NONE
-
-
-@cache
-def claims() -> list[Any]:
-    """Read the paper's claims in their order, as named tuples with the columns of the file."""
-    frame = pd.read_csv(FILE, dtype=str, keep_default_na=False)
-    return list(frame.itertuples(index=False, name="Claim"))
-
-
-def papers_number(claim: Any) -> str:
-    """Return the paper's number: MRR@10 on MS MARCO dev, or the average of table 3."""
-    if not claim.better:
-        return claim.value or formats.NONE
-    key = published.AVERAGE if _zero_shot(claim) else published.MAIN
-    rows = published.rows(_table(claim))
-    return formats.signed((rows[claim.better].values[key] - rows[claim.worse].values[key]) / 100)
-
-
-def _table(claim: Any) -> str:
-    return claim.section.rpartition(", ")[2]
-
-
-def _zero_shot(claim: Any) -> bool:
-    """Return whether a claim is about collections without training queries."""
-    return claim.section.endswith("table 3")
-
-
-def score(claim: Any, facts: Facts) -> Evidence | None:
-    """Judge whether the first system of a pair beats the second in the main measure.
-
-    They are compared on the reported target, or on the zero-shot collections. The result is None if
-    the run lacks the pair.
-    """
-    if claim.decided_by == STOP_WORDS:
-        return fewer_stop_words(facts)
-    reported = columns.reported(facts)
-    others = columns.zero_shot(facts) if _zero_shot(claim) else [reported] if reported else []
-    pair = _pair(claim, facts)
-    if not pair or not others:
-        return None
-    column = columns.together(others, str(others[0].targets[0]))
-    if len(others) > 1:
-        column = columns.together(others, formats.plural(len(others), "collection"))
-    gap = named(facts, column).get(pair) or columns.difference(facts, column, *pair)
-    return _scored(gap, f"{' over '.join(pair)}: {column.head}") if gap else None
-
-
-def _pair(claim: Any, facts: Facts) -> Pair | None:
-    """Return the pair of systems that a claim compares; the better one by the paper first."""
-    if claim.decided_by:
-        ours, uniform = next(iter(masking_pairs(facts)), ("", ""))
-        if claim.decided_by == "masks":
-            return Pair(ours, uniform) if ours else None
-        without = not_pretrained(facts, ours) if ours else ""
-        return Pair(ours, without) if without else None
-    rows = systems(facts, _table(claim))
-    pair = Pair(rows.get(claim.better, ""), rows.get(claim.worse, ""))
-    return pair if all(pair) and set(pair) <= set(facts.systems) else None
-
-
-def _scored(gap: Difference, compared: str) -> Evidence:
-    once = ONCE if gap.significant and gap.seeds == 1 else ""
-    interval = shown_interval(gap.low, gap.high)
-    return Evidence(
-        OF_VERDICT[gap.verdict] + once, formats.signed(gap.difference), compared, interval
-    )
-
-
-def fewer_stop_words(facts: Facts) -> Evidence | None:
-    """Judge whether importance-aware masks cover stop-words and punctuation less often."""
-    if not facts.masked_terms:
-        return None
-    masked = facts.masked_terms[shown_masks(facts)]
-    shares = [masked[kind]["stop_word_share"] for kind in ("uniform", "importance")]
-    more = shares[1] - shares[0]
-    outcome = FALSE if more > 0 else TRUE
-    if abs(more) < FEWER:
-        outcome = UNDECIDED
-    here = " → ".join(map(formats.percent, shares))
-    return Evidence(outcome, here, "uniform against importance-aware masks")
 
 
 def scored(facts: Facts) -> pd.DataFrame:
     """Tabulate the claims that the run tests."""
     rows = []
-    for claim in claims():
-        evidence = score(claim, facts)
+    for claim in pd.read_csv(FILE, dtype=str, keep_default_na=False).itertuples():
+        stop_words = claim.decided_by == "stop-words"
+        evidence = fewer_stop_words(facts) if stop_words else _gain(claim, facts)
         if evidence:
-            row = {"section": claim.section, "claim": claim.statement, "outcome": evidence.outcome}
-            row |= {"paper": papers_number(claim), "here": evidence.here}
-            row |= {"95 % interval": evidence.interval, "compared": evidence.compared}
-            rows.append(row)
-    return pd.DataFrame(rows)
+            rows.append({"section": claim.section, "claim": claim.statement} | evidence)
+    order = ["section", "claim", "outcome", "paper", "here", "95 % interval", "compared"]
+    return pd.DataFrame(rows, columns=order)
+
+
+def _gain(claim: Any, facts: Facts) -> dict[str, str] | None:
+    """Judge whether the first system of a pair beats the second; None if the run lacks the pair.
+
+    They are compared in the main measure on the reported target, or on the zero-shot collections.
+    """
+    table = claim.section.rpartition(", ")[2]
+    column = columns.reported(facts)
+    if table == "table 3":
+        others = columns.zero_shot(facts)
+        name = formats.plural(len(others), "collection")
+        column = columns.together(others, name) if others else None
+    pair = _pair(claim, systems(facts, table), facts)
+    if not column or not pair or not set(pair) <= set(facts.systems):
+        return None
+    gap = tested(facts, column, pair)
+    if not gap:
+        return None
+    once = " (one training)" if gap.significant and gap.seeds == 1 else ""
+    paper = formats.NONE
+    if claim.better:
+        key = published.AVERAGE if table == "table 3" else published.MAIN
+        rows = published.tables()[table]
+        gained = rows[claim.better].values[key] - rows[claim.worse].values[key]
+        paper = formats.signed(gained / 100)
+    return {
+        "outcome": OUTCOMES[gap.verdict] + once,
+        "paper": paper,
+        "here": formats.signed(gap.difference),
+        "95 % interval": shown_interval(gap.low, gap.high),
+        "compared": f"{' over '.join(pair)}: {column.head}",
+    }
+
+
+def _pair(claim: Any, rows: dict[str, str], facts: Facts) -> Pair | None:
+    """Return the pair of systems that a claim compares; the better one by the paper first."""
+    if not claim.decided_by:
+        named = claim.better in rows and claim.worse in rows
+        return Pair(rows[claim.better], rows[claim.worse]) if named else None
+    masks = next(iter(masking_pairs(facts)), None)
+    if claim.decided_by == "masks" or not masks:
+        return masks
+    for other in facts.systems:  # the system that differs only in lacking pre-training
+        pair = Pair(masks.system, other)
+        one = change(facts, pair)
+        if one and one.setting == OBJECTIVE and one.before == "none":
+            return pair
+    return None
+
+
+def fewer_stop_words(facts: Facts) -> dict[str, str] | None:
+    """Judge whether importance-aware masks cover stop-words and punctuation less often."""
+    masks = masked(facts)
+    if not masks:
+        return None
+    shares = [masks[kind]["stop_word_share"] for kind in ("uniform", "importance")]
+    more = shares[1] - shares[0]
+    verdict = "worse" if more > 0 else "better"
+    return {
+        "outcome": OUTCOMES["open" if abs(more) < FEWER else verdict],
+        "paper": "40 %",
+        "here": " → ".join(map(formats.percent, shares)),
+        "95 % interval": formats.NONE,
+        "compared": "uniform against importance-aware masks",
+    }

@@ -11,28 +11,16 @@ from cdmae.report.figures import GREY, SERIES
 from cdmae.report.frames import Mean
 from cdmae.report.tables import PLUS_MINUS
 
-
-def colour(facts: Facts, system: str) -> str:
-    """Choose the colour of a system: its encoder's colour, or grey if it was not trained here."""
-    return encoder_colour(facts, facts.encoder_of(system))
+NAMED_COLOURS = [name for name in SERIES if name != GREY]
 
 
-def encoder_colour(facts: Facts, encoder: str) -> str:
-    """Choose the colour of an encoder.
-
-    The first encoder with importance-aware masks has the first colour, and the first encoder with
-    other masks the second. Encoders without pre-training are grey.
-    """
-    aware, other, more = [], [], []
-    for name, entry in facts.entries("encoders").items():
-        if entry.get("objective") == "none":
-            continue
-        kind = aware if entry.get("decoder_masking") == "importance" else other
-        (more if kind else kind).append(name)
-    free = [name for name in SERIES if name != GREY]
-    if encoder in aware + other:
-        return free[0] if encoder in aware else free[1]
-    return free[2 + more.index(encoder) % (len(free) - 2)] if encoder in more else GREY
+def colour(facts: Facts, encoder: str) -> str:
+    """Choose the colour of an encoder; grey without pre-training, or without an encoder."""
+    entries = facts.entries("encoders").items()
+    trained = [name for name, entry in entries if entry.get("objective") != "none"]
+    if encoder not in trained:
+        return GREY
+    return NAMED_COLOURS[trained.index(encoder) % len(NAMED_COLOURS)]
 
 
 def shown_mean(mean: Mean) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from cdmae import formats
 from cdmae.report import columns, figures, tables
 from cdmae.report.comparisons import NAMED, ONE_THING, PLANNED, masking_pairs
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Interval, Series
+from cdmae.report.figures import Series
 from cdmae.report.frames import Frames
-from cdmae.report.sections import colour, encoder_colour, shown_interval, shown_p
+from cdmae.report.sections import colour, shown_interval, shown_p
 from cdmae.report.sections.use import SMALL_QUERIES
 
 TEXTS = ("question", "reference")
@@ -26,29 +27,20 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         return None
     single = rows[rows["kind"] != NAMED]
     others = rows[rows["kind"] == NAMED]
-    forest = figures.forest(
-        f"Differences in {column.unit}, {column.name}",
-        [
-            Interval(
-                f"{row.system} − {row.reference}",
-                100 * row.low,
-                100 * row.difference,
-                100 * row.high,
-                colour(facts, row.system),
-                row.seeds > 1,
-            )
-            for row in single.itertuples()
-            if row.low == row.low
-        ],
-        "points, with the interval",
-    )
+    intervals = single[single["low"].notna()].copy()
+    intervals["label"] = intervals["system"] + " − " + intervals["reference"]
+    intervals[["difference", "low", "high"]] *= 100
+    intervals["colour"] = [
+        colour(facts, facts.kind(system).encoder) for system in intervals["system"]
+    ]
+    title = f"Differences in {column.unit}, {column.name}"
     return {
         "facts": facts,
         "column": column,
-        "masks": _masks(facts, frames),
-        "table": _html(shown(single), "Pairs that differ in one thing"),
-        "others": _html(shown(others), "Other named pairs"),
-        "forest": forest,
+        "masks": _masks(facts, rows[rows["kind"] == PLANNED]),
+        "table": tables.html(shown(single), "Pairs that differ in one thing", texts=TEXTS),
+        "others": tables.html(shown(others), "Other named pairs", texts=TEXTS),
+        "forest": figures.forest(title, intervals, "points, with the interval"),
         "curves": _curves(facts, frames),
     }
 
@@ -68,47 +60,39 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _html(frame: pd.DataFrame, caption: str) -> str:
-    texts = [name for name in TEXTS if name in frame]
-    return tables.html(frame, caption, texts=texts) if len(frame) else ""
-
-
-def _masks(facts: Facts, frames: Frames) -> dict[str, Any] | None:
+def _masks(facts: Facts, planned: pd.DataFrame) -> dict[str, Any] | None:
     """Return the planned comparison of the masks, and what it cost; None without such a pair."""
-    rows = frames.comparisons[frames.comparisons["kind"] == PLANNED]
-    if rows.empty:
+    if planned.empty:
         return None
-    gap = rows.iloc[0]
-    masking = next(iter(masking_pairs(facts).values()))
-    queries = gap["queries"]
+    gap = planned.iloc[0]
+    masking = next(iter(masking_pairs(facts).values())).masking
+    seconds = [
+        facts.pretraining_seconds(facts.kind(gap[key]).encoder) for key in ("system", "reference")
+    ]
     return {
         "gap": gap,
         "masking": masking.replace("_", " "),
-        "small": queries < SMALL_QUERIES and gap["verdict"] == "open",
-        "theirs": facts.pretraining_seconds(facts.encoder_of(gap["reference"])),
-        "ours": facts.pretraining_seconds(facts.encoder_of(gap["system"])),
+        "small": gap["queries"] < SMALL_QUERIES and gap["verdict"] == "open",
+        "seconds": seconds,
     }
 
 
-def _curves(facts: Facts, frames: Frames) -> figures.Drawn | None:
+def _curves(facts: Facts, frames: Frames) -> Markup:
     """Draw the measure over the number of training queries: the stages of `report.curve`."""
     column = columns.reported(facts)
-    if not facts.report.curve or not column:
-        return None
-    points: dict[str, list[tuple[float, float]]] = {}
     counts = frames.trainings[frames.trainings["quantity"] == "queries"]
-    queries = counts.set_index("training")["value"].to_dict()
+    queries = counts.set_index("training")["value"]
+    points: dict[str, dict[float, float]] = {}
     for name in facts.systems:
-        entry = facts.system(name)
-        if entry.get("stage") in facts.report.curve and name in queries:
+        kind = facts.kind(name)
+        if kind.stage in facts.report.curve and name in queries:
             mean = 100 * frames.mean(name, column).value
-            points.setdefault(entry["encoder"], []).append((queries[name], mean))
-    positions = sorted({count for several in points.values() for count, _ in several})
+            points.setdefault(kind.encoder, {})[queries[name]] = mean
+    positions = sorted({count for of_encoder in points.values() for count in of_encoder})
     series = []
-    for encoder, several in points.items():
-        counts, means = zip(*sorted(several), strict=True)
-        hue = encoder_colour(facts, encoder)
-        series.append(Series(encoder, list(map(positions.index, counts)), means, hue))
+    for encoder, of_encoder in points.items():
+        means = pd.Series(of_encoder).sort_index().rename(positions.index)
+        series.append(Series(encoder, means, colour(facts, encoder)))
     names = [formats.count(count) for count in positions]
     title = f"{column.unit} by training queries, {column.name}"
     return figures.lines(title, series, "training queries", column.unit, names=names)

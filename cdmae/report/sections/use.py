@@ -9,12 +9,10 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
-from cdmae.config.kinds import AnySystem
 from cdmae.evaluation.best import choose
-from cdmae.fields import parse
-from cdmae.report import columns, costs, tables
+from cdmae.report import columns, tables
 from cdmae.report.comparisons import EVERY_PAIR
-from cdmae.report.facts import Facts, Target
+from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
 from cdmae.report.sections import shown_mean
 
@@ -42,19 +40,20 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     reported = columns.reported(facts)
     if not reported or not facts.deciding:
         return None
-    deciding = columns.of(facts.deciding, facts.first_measure(facts.deciding))
-    values = {}
-    complexity = {}
+    deciding = columns.of(facts.deciding, facts.measures_of(facts.deciding)[0])
+    on_disk = {}  # the values of the first seed
     for name in facts.systems:
-        own = facts.disk.per_query(name, facts.deciding, deciding.measure)
-        if own is not None:
-            values[name] = own
-            entry = formats.without_folders(facts.system(name))
-            complexity[name] = parse(AnySystem, entry).complexity
-    found = choose(pd.DataFrame(values), complexity)
+        values = facts.values.get((name, facts.deciding, deciding.measure))
+        if values is not None:
+            on_disk[name] = values.iloc[:, 0]
+    complexity = {name: facts.kind(name).complexity for name in on_disk}
+    found = choose(pd.DataFrame(on_disk), complexity)
     queries = facts.queries(facts.deciding)
-    gaps = [columns.difference(facts, deciding, found.best, name) for name in values]
+    gaps = [columns.difference(facts, deciding, found.best, name) for name in on_disk]
     certain = any(gap and gap.significant for gap in gaps)
+    corpus = facts.collections.get(facts.reported.collection)
+    collections = facts.entries("collections")
+    evaluated = dict.fromkeys(target.collection for target in facts.targets)
     return {
         "facts": facts,
         "deciding": deciding,
@@ -62,19 +61,14 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "same": facts.deciding == facts.reported,
         "choice": found,
         "mean": frames.mean(found.pick, reported),
-        "simpler": any(level < complexity[found.pick] for level in complexity.values()),
-        "bm25": facts.bm25 if facts.bm25 != found.pick else "",
-        "over": frames.pair([EVERY_PAIR], reported, found.pick, facts.bm25),
-        "systems": len(values),
+        "simpler": min(complexity.values()) < complexity[found.pick],
+        "over": _over_bm25(facts, frames, found.pick),
+        "systems": len(on_disk),
         "queries": queries,
         "small": queries < SMALL_QUERIES and not certain,
-        "made": sorted({each.collection for each in facts.targets if _is_made(facts, each)}),
-        "mixes": {name: mix for name in values if (mix := _mix(facts, name))},
-        "tuned": [" ".join(each["on"]) for each in facts.fusions.values() if each.get("on")],
-        "inside": [name for name in values if _tuned_inside(facts, name)],
-        "judged": _judged(facts, reported.targets[0]),
-        "unjudged": _unjudged(facts),
-        "disguised": [str(target) for target in facts.targets if facts.disguised(target)],
+        "made": [name for name in evaluated if collections[name].get("source") == MADE],
+        "mixes": {name: _mix(facts.fusions[name]) for name in on_disk if name in facts.fusions},
+        "judged": corpus.per_query(facts.reported.split) if corpus else 0.0,
         "table": tables.html(
             with_costs(facts, frames),
             f"Every system, best first: {reported.unit}",
@@ -85,25 +79,46 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     }
 
 
+def _over_bm25(facts: Facts, frames: Frames, system: str) -> dict[str, Any] | None:
+    """Return the difference of a system and BM25 on the reported split; None without both."""
+    for row in frames.compared([EVERY_PAIR], columns.reported(facts)).to_dict("records"):
+        numbers = {key: row[key] for key in ("difference", "low", "high", "p")}
+        if (row["system"], row["reference"]) == (system, facts.bm25):
+            return numbers
+        if (row["system"], row["reference"]) == (facts.bm25, system):
+            ends = {"low": -row["high"], "high": -row["low"]}
+            return numbers | ends | {"difference": -row["difference"]}
+    return None
+
+
+def _mix(fusion: dict[str, Any]) -> str:
+    """Write the weights of a fusion."""
+    weighted = zip(fusion["weights"], fusion["systems"], strict=True)
+    return " + ".join(f"{weight:g} × {part}" for weight, part in weighted)
+
+
 def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
     """Make a row per system, best first: its means, and the systems that it exceeds, by letter."""
     shown = columns.overview(facts)
     if not shown:
         return pd.DataFrame()
-    first = {name: frames.mean(name, shown[0]).value for name in facts.systems}
-    names = sorted(first, key=lambda name: -first[name] if first[name] == first[name] else 0)
-    letters = dict(zip(names, map(_letter, range(len(names))), strict=True))
-    frame = pd.DataFrame({"system": names, "#": [letters[name] for name in names]})
+    first = [frames.mean(name, shown[0]).value for name in facts.systems]
+    ranked = pd.Series(first, facts.systems).sort_values(ascending=False, kind="stable")
+    names = ranked.index.tolist()
+    marks = [*LETTERS, *map(str, range(len(LETTERS), len(names)))]
+    letters = dict(zip(names, marks, strict=False))
+    frame = pd.DataFrame({"system": names, "#": letters.values()})
     for column in shown:
         frame[column.name] = [shown_mean(frames.mean(name, column)) for name in names]
     below: dict[str, list[str]] = {name: [] for name in names}
     for row in frames.compared([EVERY_PAIR], shown[0]).itertuples():
         if row.verdict == "better":
-            below[row.system].append(letters[row.reference])
+            below[row.system].append(row.reference)
         elif row.verdict == "worse":
-            below[row.reference].append(letters[row.system])
-    order = [*letters.values()]
-    frame[EXCEEDS] = [" ".join(sorted(below[name], key=order.index)) for name in names]
+            below[row.reference].append(row.system)
+    frame[EXCEEDS] = [
+        " ".join(letters[other] for other in names if other in below[name]) for name in names
+    ]
     return frame
 
 
@@ -124,49 +139,3 @@ def _number(value: float) -> str:
     if value >= 100 or value == 0:
         return formats.count(value)
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
-
-
-def _letter(number: int) -> str:
-    return LETTERS[number] if number < len(LETTERS) else str(number)
-
-
-def _is_made(facts: Facts, target: Target) -> bool:
-    """Return whether the queries of a target were made from passages."""
-    return facts.entries("collections").get(target.collection, {}).get("source") == MADE
-
-
-def _mix(facts: Facts, name: str) -> str:
-    """Return the weights of a fusion in words; "" for other systems."""
-    about = facts.fusions.get(name)
-    if not about:
-        return ""
-    weighted = zip(about["weights"], about["systems"], strict=True)
-    return " + ".join(f"{weight:g} × {part}" for weight, part in weighted)
-
-
-def _tuned_inside(facts: Facts, name: str) -> bool:
-    """Return whether a part of a system has weights that the deciding queries chose."""
-    inside = [part for part in costs.members(facts, name) if part != name]
-    on = list(facts.deciding)
-    return any(facts.fusions.get(part, {}).get("on") == on for part in inside)
-
-
-def _judged(facts: Facts, target: Target) -> float:
-    """Return the judged passages per query of a target; 0 if they are unknown."""
-    corpus = facts.collections.get(target.collection)
-    return corpus.per_query(target.split) if corpus else 0.0
-
-
-def _unjudged(facts: Facts) -> list[dict[str, Any]]:
-    """Return the systems with the least and the most judged passages, by target and Judged@k."""
-    found = []
-    for target in facts.targets:
-        for measure in facts.measures_of(target):
-            if not measure.startswith("Judged@"):
-                continue
-            shares = {name: facts.value(name, target, measure) for name in facts.systems}
-            shares = {name: share for name, share in shares.items() if share == share}
-            least, most = (pick(shares, key=shares.__getitem__) for pick in (min, max))
-            extremes = {name: shares[name] for name in (least, most)}
-            found.append({"target": target, "measure": measure, "shares": extremes})
-    return found

@@ -1,0 +1,229 @@
+"""Read MS MARCO, TREC DL, BEIR and Wikipedia through ir_datasets (MacAvaney et al. 2021).
+
+The package fetches the files, checks them against their published checksums and keeps them in
+``$IR_DATASETS_HOME`` (default ``~/.ir_datasets``). Only the job that makes the collection uses the
+network; a machine without network reads the files, as they were published, from the folder `files`.
+
+MS MARCO's passages have no titles; RocketQA's release adds titles, and papers on dense retrieval
+report results with them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pkgutil
+from collections.abc import Iterator
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae.collections import Source, tables
+from cdmae.collections.judged import Parts, Rows
+from cdmae.collections.judged import load as load_parts
+from cdmae.collections.leakage import (
+    Holdout,
+    HoldoutSeed,
+    check_shares,
+    expected_after,
+    hold_out,
+    judged_after,
+)
+from cdmae.errors import InputError
+from cdmae.fields import EMPTY, settings, suggestion
+
+if TYPE_CHECKING:
+    from cdmae.collections.store import Collection
+
+PUBLISHED = "data/published"
+MSMARCO = "msmarco-passage"
+# Qu et al. 2021; no checksum is published
+TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"
+MEMBER = "marco/para.title.txt"  # a file in this archive: passage id, tab, title
+WORDS = {  # words per passage
+    "msmarco": 56.0, "dpr-w100": 100.0, "trec-covid": 161.0, "nfcorpus": 232.0, "nq": 79.0,
+    "hotpotqa": 46.0, "fiqa": 132.0, "arguana": 167.0, "webis-touche2020": 292.0,
+    "cqadupstack": 129.0, "quora": 11.0, "dbpedia-entity": 50.0, "scidocs": 176.0, "fever": 85.0,
+    "scifact": 214.0,
+}  # fmt: skip
+
+
+@settings
+class Settings(Source):
+    """The keys of a published collection."""
+
+    dataset: str
+    """Id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 (Wikipedia),  [4.1].
+    """
+    splits: dict[str, str] = EMPTY
+    """For each split, the part of its catalogue id after `dataset`, as in {dev: dev/small}; empty:
+    `test`, if the dataset has it.
+    """
+    titles: bool = True
+    """Whether titles are part of the passages [RocketQA for MS MARCO, BEIR: joined]."""
+    files: str = PUBLISHED
+    """Folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are then not
+    downloaded; they are recognised by their checksums. A relative path begins at the working
+    directory.
+    """
+    holdout: Holdout = EMPTY
+    holdout_seed: HoldoutSeed = 0
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown dataset, invalid shares, and a missing folder of files."""
+        check_shares(self.holdout)
+        folder = Path(os.path.expanduser(self.files)).absolute()
+        if self.files != PUBLISHED and not folder.is_dir():
+            raise InputError(f"files is {self.files}, and {folder} is not a folder")
+        known = list(package().registry)
+        if self.dataset not in known:
+            words = f"dataset is {self.dataset}, which ir_datasets does not know"
+            raise InputError(f"{words}; {suggestion(self.dataset, known)}")
+
+    def ids(self) -> dict[str, str]:
+        """Return the catalogue's id of every split."""
+        if self.splits:
+            return {
+                split: f"{self.dataset}/{rest}".rstrip("/") for split, rest in self.splits.items()
+            }
+        for name in (self.dataset, f"{self.dataset}/test"):
+            if count(name, "qrels") is not None:
+                return {"test": name}
+        return {}
+
+    def judged(self) -> dict[str, bool]:
+        """Return, for each split, whether it has judgments; raise `InputError` for unknown ones."""
+        judged = {}
+        for split, name in self.ids().items():
+            if count(name, "queries") is None:
+                below = [other for other in package().registry if other.startswith(self.dataset)]
+                known = [other.removeprefix(f"{self.dataset}/") for other in below]
+                words = f"splits.{split} is {self.splits[split]}"
+                raise InputError(f"{words}; {suggestion(self.splits[split], known)}")
+            judged[split] = count(name, "qrels") is not None
+        return judged_after(judged, self.holdout, self.dataset)
+
+    def version(self) -> dict[str, str]:
+        """Return the version of the package that reads the files."""
+        return {"ir_datasets": installed("ir_datasets")}
+
+    def expected(self) -> tuple[int, float, dict[str, int]]:
+        """Return the passages, the words per passage, and the judged queries by split.
+
+        Sources: the catalogue, and Thakur et al. 2021, table 1.
+        """
+        name = self.dataset.partition("beir/")[2] or self.dataset
+        words = next((words for start, words in WORDS.items() if name.startswith(start)), 100.0)
+        queries = {
+            split: count(f"{name}/judged", "queries") or count(name, "queries") or 0
+            for split, name in self.ids().items()
+        }
+        return count(self.dataset, "docs") or 0, words, expected_after(queries, self.holdout)
+
+    def load(self, threads: int = 1) -> Collection:
+        """Fetch missing files and read the collection; `threads` is not used."""
+        judged = self.judged()
+        passages = Rows([self.dataset], self._passages)
+        queries = {split: Rows([name], _queries) for split, name in self.ids().items()}
+        qrels = {split: Rows([name], _qrels) for split, name in self.ids().items() if judged[split]}
+        self._fetch([passages, *queries.values(), *qrels.values()])
+        about = {
+            "source": "ir_datasets",
+            "dataset": self.dataset,
+            "titles": self.titles,
+            **self.version(),
+        }
+        collection = load_parts(Parts(passages, queries, qrels, published=True), about)
+        return hold_out(collection, self.holdout, self.holdout_seed)
+
+    def _fetch(self, parts: list[Rows]) -> None:
+        """Fetch every part by reading its first row; raise `InputError` for missing files.
+
+        Files in the folder `files` are linked to where ir_datasets expects them.
+        """
+        from filelock import FileLock
+
+        home = package().util.home_path()
+        family = self.dataset.partition("/")[0]
+        titles = home / MSMARCO / "marco.tar.gz"
+        failed: Exception | None = None
+        # collections that are made at the same time share files
+        with FileLock(home / f".{family}.lock"):
+            for path in Path(os.path.expanduser(self.files)).resolve().rglob("*"):
+                if path.is_file():
+                    own = home / "downloads" / _md5(path)
+                    _link(path, titles if path.name == titles.name else own)
+            for part in parts:
+                try:
+                    next(part.rows(), None)
+                except Exception as error:  # of requests, ir_datasets, or the operating system
+                    failed = error
+        if failed:
+            listed = json.loads(pkgutil.get_data("ir_datasets", "etc/downloads.json"))[family]
+            own = self.dataset.removeprefix(family).strip("/").partition("/")[0]
+            files = [file for key, file in listed.items() if key.startswith(own)]
+            addresses = [file["url"] for file in files if "url" in file]
+            raise InputError(
+                f"files of {self.dataset} are missing ({failed}); put them as published into "
+                f"{self.files}, from {', '.join([*addresses, TITLES])}"
+            )
+
+    def _passages(self, names: list[str]) -> Iterator[tuple[int, tuple[str, str, str]]]:
+        """Yield the (id, title, text) of every passage."""
+        titles = self._published_titles() if self.titles and self.dataset == MSMARCO else {}
+        for number, passage in enumerate(package().load(names[0]).docs_iter(), start=1):
+            title = getattr(passage, "title", titles.get(passage.doc_id, ""))
+            yield number, (passage.doc_id, title if self.titles else "", passage.text)
+
+    def _published_titles(self) -> dict[str, str]:
+        """Return the titles of MS MARCO's passages in RocketQA's release, by passage id."""
+        util = package().util
+        path = util.home_path() / MSMARCO / "marco.tar.gz"
+        archive = util.Download([util.RequestsDownload(TITLES)], cache_path=path)
+        member = util.Cache(util.TarExtract(archive, MEMBER), path.with_name("para.title.txt"))
+        rows = (line.partition("\t") for _, line in tables.lines(Path(member.path())))
+        return {passage: title.strip() for passage, _, title in rows}
+
+
+def package() -> Any:
+    """Import ir_datasets on first use, with this project's options in its environment variables."""
+    # ir_datasets resumes an interrupted download from the count of its progress bar
+    os.environ.pop("TQDM_DISABLE", None)
+    os.environ.setdefault("TQDM_MININTERVAL", "10")  # seconds
+    # makes ir_datasets look in downloads/ for small files, too
+    os.environ.setdefault("IR_DATASETS_SMALL_FILE_SIZE", "0")
+    import ir_datasets
+
+    return ir_datasets
+
+
+def count(name: str, part: str) -> int | None:
+    """Return a dataset's number of docs, queries or qrels; None if the catalogue has none."""
+    if name not in list(package().registry):
+        return None
+    return package().load(name).metadata().get(part, {}).get("count")
+
+
+def _queries(names: list[str]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield the (id, text) of every query."""
+    for number, query in enumerate(package().load(names[0]).queries_iter(), start=1):
+        yield number, (query.query_id, query.text)
+
+
+def _qrels(names: list[str]) -> Iterator[tuple[int, tuple[str, str, int]]]:
+    """Yield the (query_id, passage_id, grade) of every judgment."""
+    for number, judgment in enumerate(package().load(names[0]).qrels_iter(), start=1):
+        yield number, (judgment.query_id, judgment.doc_id, judgment.relevance)
+
+
+def _md5(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()
+
+
+def _link(file: Path, path: Path) -> None:
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # a dangling link
+        path.symlink_to(file)

@@ -1,0 +1,184 @@
+"""Systems with a model that a stage trains, and the single heads of unified retrievers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cdmae.config import systems
+from cdmae.config.kinds._system import (
+    Engine,
+    Searched,
+    System,
+    check_kind,
+    check_searched,
+    check_searches,
+    check_vectors,
+)
+from cdmae.fields import (
+    REQUIRED,
+    Name,
+    Of,
+    Positive,
+    Share,
+    Weight,
+    settings,
+    unfit,
+)
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+
+@settings
+class Trained(System):
+    """A system with a model of its own, which a stage trains."""
+
+    trained = True
+
+    encoder: Annotated[Name, Of("encoders")] = REQUIRED
+    """The entry of `encoders` with its initial weights."""
+    after: Annotated[str, Of("systems")] = ""
+    """The system whose trained weights are the initial weights, as in rounds [ANCE, AR2]; empty:
+    those of the encoder.
+    """
+    stage: Annotated[Name, Of("stages")] = REQUIRED
+    """Entry of `stages`, of the same kind."""
+    negatives: Annotated[Name, Of("systems")]
+    """The system whose run gives the negatives [3.4]."""
+    teacher: Annotated[str, Of("systems")] = ""
+    """The system to distil from: a reranker, or another system, which scores only the passages that
+    it ranks; empty: none [3.4, stage 3].
+    """
+    once: bool = False
+    """true: trained for the first seed only, even with several seeds, on the inputs for it."""
+
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
+        """Return the training collection, the start, the settings of sampling, and the teacher.
+
+        scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
+        with the reranker's tokenizer. ranking: the run of any other teacher.
+        """
+        stage = config.stages[self.stage]
+        columns = stage.drawn() | {
+            "corpus": stage.collection,
+            "start": config.encoders[self.encoder].start,
+            "scores": "",
+            "ranking": "",
+        }
+        if not self.teacher:
+            return columns
+        if config.systems[self.teacher].scores_draws:
+            start = systems.start_of(config, self.teacher)
+            return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
+        part = ".".join(systems.trains_on(config, name))
+        return columns | {"ranking": f"{self.teacher}/{part}"}
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse a stage of another kind, negatives of no search, and weights that do not fit."""
+        check_kind(self, "stage", config.stages, self.kind)
+        check_searches(self, "negatives", config)
+        if self.after:
+            check_kind(self, "after", config.systems, self.kind)
+            self.check_start("after", config)
+            other = config.systems[self.after].vectors(config)
+            if other != self.vectors(config):
+                raise unfit(self, "after", f", which has head {other}; expected the same head")
+
+    def check_start(self, key: str, config: Config) -> None:
+        """Refuse a named system with other initial weights, and thus another tokenizer."""
+        start = systems.start_of(config, getattr(self, key))
+        if config.encoders[self.encoder].start != start:
+            raise unfit(self, key, f", which begins from starts.{start}; expected the same start")
+
+
+@settings
+class Retriever(Searched, Trained):
+    """The vectors of an encoder that a stage trains."""
+
+    index = "vectors/{system}"
+    answered_by = "search"
+    encoded_by = "vectors"
+
+    kind: Literal["retriever"] = "retriever"
+    in_batch_teacher: Annotated[str, Of("systems")] = ""
+    """A second teacher: a trained retriever with the same start, whose scores of all passages of a
+    batch are distilled [TAS-B: ColBERT].
+    """
+    joint_teacher: Annotated[str, Of("systems")] = ""
+    """Instead of `teacher`: a trained reranker with the same start, which is trained further with
+    this retriever and written to the subfolder `teacher` [RocketQAv2].
+    """
+    engine: Literal["exact", "lucene", "bm25"] = "exact"
+    """How sparse vectors are searched: exact, by products; lucene, in an inverted index of the
+    weights x 100; bm25, for a stage with target recall: with the weights x 100 as term frequencies
+    [DeepCT, section 3.2].
+    """
+    k1: Weight = 10.0
+    """With engine bm25: saturation of term frequencies, which go up to 100 [DeepCT's README]."""
+    b: Share = 0.9
+    """With engine bm25: normalisation by length [DeepCT's README]."""
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse teachers, an engine or candidates that do not fit."""
+        super().check(config, name)
+        for key, kind in (("in_batch_teacher", "retriever"), ("joint_teacher", "reranker")):
+            if getattr(self, key):
+                check_kind(self, key, config.systems, kind)
+                self.check_start(key, config)
+        check_searched(self, config)
+        if self.engine == "bm25" and config.stages[self.stage].target != "recall":
+            words = f", but the stage {self.stage} has target ranking; expected exact or lucene"
+            raise unfit(self, "engine", words)
+
+    def vectors(self, config: Config) -> str:
+        """Return the head that its stage trains."""
+        return config.stages[self.stage].head
+
+
+@settings
+class Reranker(Trained):
+    """A cross-encoder that a stage trains; it reorders another system's best passages."""
+
+    searches = False
+    scores_draws = True
+    answered_by = "reranking"
+
+    kind: Literal["reranker"] = "reranker"
+    reranks: Annotated[Name, Of("systems")]
+    """The system whose run it reorders."""
+    depth: Positive = 100
+    """Number of the best passages that it reads from the run (passages)."""
+
+    def parts(self) -> list[str]:
+        """Return the name of the system that provides the run to reorder."""
+        return [self.reranks]
+
+
+@settings
+class Head(System):
+    """One head of a retriever with head unified, searched alone [UnifieR]."""
+
+    index = "vectors/{system}"
+    answered_by = "search"
+    encoded_by = "vectors"
+
+    kind: Literal["head"] = "head"
+    of: Annotated[Name, Of("systems")]
+    """The retriever with head unified."""
+    uses: Literal["dense", "sparse"]
+    """The head to search with."""
+    engine: Engine = "exact"
+
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
+        """Return the tokenizer of the trained system's encoder."""
+        owner = config.systems[self.of]
+        return {"start": config.encoders[owner.encoder].start}
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse a system without two heads, and Lucene for the dense head."""
+        check_vectors(self, "of", config, "unified", "a retriever with head unified")
+        check_searched(self, config)
+
+    def vectors(self, config: Config) -> str:
+        """Return the head that it uses."""
+        return self.uses

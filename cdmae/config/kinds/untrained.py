@@ -1,0 +1,189 @@
+"""Systems without a training: words, published models and runs, and what other systems make up."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from cdmae.config import pretrained, systems
+from cdmae.config.kinds._system import (
+    Engine,
+    Searched,
+    System,
+    check_searched,
+)
+from cdmae.fields import (
+    EMPTY,
+    REQUIRED,
+    HomePath,
+    Natural,
+    Of,
+    PositiveReal,
+    Share,
+    Weight,
+    refusal,
+    settings,
+    show,
+    unfit,
+)
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+
+@settings
+class Bm25(System):
+    """The words that query and passage share [Robertson and Zaragoza 2009]."""
+
+    lexical = True
+    neural = False
+    index = answered_by = "bm25"
+
+    kind: Literal["bm25"] = "bm25"
+    k1: Weight = 0.9
+    """Saturation of term counts [Anserini]."""
+    b: Share = 0.4
+    """Normalisation by length [Anserini]."""
+
+    passages: Annotated[dict[str, str], Of("collections")] = EMPTY
+    """For some collections, one of source `expanded` whose passages are indexed instead
+    [docT5query].
+    """
+
+    def indexed(self, collection: str) -> str:
+        """Return the collection whose passages are indexed for the queries of a collection."""
+        return self.passages.get(collection, collection)
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse other passages than expanded ones of the same collection."""
+        for collection, other in self.passages.items():
+            own = config.collections[collection].settings
+            expanded = config.collections.get(other)
+            if expanded is None or expanded.source != "expanded" or expanded.settings.base != own:
+                words = f" is {other}; expected a collection of source expanded, whose `of` equals"
+                raise refusal(("passages", collection), f"{words} collections.{collection}")
+
+
+@settings
+class External(Searched):
+    """A published retriever, searched without further training."""
+
+    index = "vectors/{system}"
+    answered_by = "search"
+    encoded_by = "external"
+    third_party = True
+
+    kind: Literal["external"] = "external"
+    model: Annotated[HomePath, Field(min_length=1)] = REQUIRED
+    """A retriever that sentence-transformers loads: a folder, or a name at the hub."""
+    head: Literal["auto", "dense", "sparse", "multi"] = "auto"
+    """sparse: SPLADE, in the format of SparseEncoder, or a language model that is used as one;
+    multi: ColBERT, in its own format, PyLate's or MultiVectorEncoder's; auto: by the model's files.
+    """
+    engine: Engine = "exact"
+    query_length: Natural = 0
+    """Length at which queries are cut; 0: the model's own."""
+    passage_length: Natural = 0
+    """Length at which passages are cut; 0: the model's own."""
+    query_prompt: str = ""
+    """Text before each query; empty: the model's own."""
+    passage_prompt: str = ""
+    """Text before each passage; empty: the model's own."""
+
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
+        """Return the files of the model."""
+        return {"model_files": systems.model_files(self.model)}
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse a missing folder, and a search that does not fit its vectors."""
+        pretrained.check(self.model, ("model",))
+        check_searched(self, config)
+
+    def vectors(self, config: Config) -> str:
+        """Return the kind of its vectors; for a model at the hub only `head` can tell."""
+        return pretrained.kind_of_vectors(self.model) if self.head == "auto" else self.head
+
+
+@settings
+class TrecRun(System):
+    """Third-party runs, read from files."""
+
+    third_party = True
+
+    kind: Literal["run"] = "run"
+    runs: Annotated[dict[str, dict[str, HomePath]], Of("collections")]
+    """TREC files by collection and split, as in {pydocs: {dev: runs/theirs.trec}}; or tables of
+    pairs, as of `source: pairs`, with scored passages or negatives.
+    """
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse missing files, and measured splits without a run."""
+        for collection, files in self.runs.items():
+            for split, file in files.items():
+                if not os.path.isfile(file):
+                    words = "which is not a file; expected a run in TREC format"
+                    raise refusal(("runs", collection, split), f" is {show(file)}, {words}")
+        mined = [on for owner, *on in systems.mined(config) if owner == name]
+        for collection, split in [*systems.targets(config), *mined]:
+            if split not in self.runs.get(collection, {}):
+                words = "on which it is measured, mined or used as a teacher"
+                raise refusal(("runs",), f" lacks {split} of {collection}, {words}")
+
+
+MOST_TUNED = 4  # the most systems whose weights are tuned
+
+
+@settings
+class Fusion(System):
+    """A weighted sum of the reciprocal ranks or scores of several systems."""
+
+    neural = False
+    answered_by = "fusion"
+
+    kind: Literal["fusion"] = "fusion"
+    of: Annotated[tuple[str, ...], Of("systems")]
+    """At least two systems."""
+    method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
+    """The summands: 1 / (k + rank) [Cormack et al. 2009], or convex: scores scaled to 0 .. 1 within
+    each ranking [Bruch et al. 2023].
+    """
+    k: PositiveReal = 60.0
+    """Constant in 1 / (k + rank) [Cormack et al. 2009]."""
+    weights: tuple[Weight, ...] = ()
+    """Weight of each system; empty: equal weights. `tuned_on` chooses other weights."""
+    tuned_on: tuple[str, ...] = ()
+    """Collection and split, as in [pydocs, dev], that choose the weights by the first measure."""
+
+    def parts(self) -> list[str]:
+        """Return the names of the systems that it sums."""
+        return list(self.of)
+
+    def columns(self, config: Config, name: str) -> dict[str, Any]:
+        """Return the run, collection, split and measure on which its weights are tuned."""
+        if not self.tuned_on:
+            return {"tuned_run": "", "tuned_collection": "", "tuned": []}
+        collection, split = self.tuned_on
+        measure = config.evaluation.measured(collection, split)[0]
+        return {
+            "judged": self.of,
+            "tuned_run": f"{collection}.{split}",
+            "tuned_collection": collection,
+            "tuned": [split, measure],
+        }
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse too few systems, and weights that do not match the systems."""
+        if len(set(self.of)) < max(2, len(self.of)):
+            raise unfit(self, "of", "; expected at least two systems, each once")
+        if self.weights and (len(self.weights) != len(self.of) or not any(self.weights)):
+            raise unfit(
+                self, "weights", f"; expected one for each of the {len(self.of)} systems, not all 0"
+            )
+        targets = systems.targets(config)
+        if self.tuned_on and self.tuned_on not in targets:
+            choices = ", ".join(show(list(target)) for target in targets) or "an evaluated split"
+            raise unfit(self, "tuned_on", f"; expected one of {choices}")
+        if self.tuned_on and len(self.of) > MOST_TUNED:
+            raise unfit(self, "of", f"; expected up to {MOST_TUNED} systems with tuned_on")

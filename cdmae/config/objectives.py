@@ -1,0 +1,319 @@
+"""The config's classes of pre-training objectives: settings, defaults, checks, and facts for cards.
+
+``cdmae/pretraining/objectives`` has a file with the network of each, except of ``none``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from cdmae.config.encoders import (
+    Bagged,
+    Contextual,
+    Decoded,
+    DecoderMasked,
+    Encoder,
+    Layered,
+    Pooled,
+    Pretraining,
+)
+from cdmae.errors import InputError
+from cdmae.fields import (
+    HomePath,
+    Natural,
+    Positive,
+    PositiveReal,
+    Rate,
+    Share,
+    asdict,
+    kinds_of,
+    settings,
+    tags,
+    unfit,
+)
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+
+@settings
+class EarlyLayers(Layered):
+    """An encoder with a head that reads the tokens' states after the early layers."""
+
+    early_layers: Natural = 0
+    """Encoder layers before the token states that the head reads; 0: half of all layers [Condenser:
+    6 of 12].
+    """
+
+    def check_layers(self, layers: int | None, owner: str) -> None:
+        """Refuse `early_layers` that leave no late layers in the encoder."""
+        if layers is not None and self.early_layers >= layers:
+            raise unfit(
+                self, "early_layers", f"; expected up to {layers - 1}, {owner} has {layers} layers"
+            )
+
+
+@settings
+class Condenser(EarlyLayers):
+    """A head over late [CLS] and early token states [Gao and Callan 2021]."""
+
+    in_words = "with Condenser's head over late [CLS] and early token states (Gao and Callan 2021)"
+
+    objective: Literal["condenser"] = "condenser"
+
+
+@settings
+class BowDpr(Bagged, Pooled):
+    """The bag of words from the vector, without a decoder [Ma et al. 2024]."""
+
+    in_words = "with bag-of-words prediction from the [CLS] vector (Ma et al. 2024)"
+
+    objective: Literal["bowdpr"] = "bowdpr"
+
+
+@settings
+class CoCondenser(EarlyLayers, Contextual):
+    """Condenser's head, and a contrast of neighbouring texts [Gao and Callan 2022]."""
+
+    in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
+
+    objective: Literal["cocondenser"] = "cocondenser"
+
+    def __post_init__(self) -> None:
+        """Refuse batches without negatives."""
+        super().__post_init__()
+        if self.batch < 2:
+            raise InputError(
+                f"batch is {self.batch}; expected from 2, because the "
+                "negatives are the other passages of the batch"
+            )
+
+
+MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigma", "importance")
+
+
+@settings
+class Contriever(Pooled):
+    """A contrast of two crops of a passage, without masks [Izacard et al. 2022]."""
+
+    spans = 2
+    in_words = "with Contriever's contrast of independent crops (Izacard et al. 2022)"
+
+    objective: Literal["contriever"] = "contriever"
+    pooling: Literal["cls", "mean"] = "mean"
+    """The vector that it trains: the state of the first token, or the mean over all tokens; should
+    equal the `pooling` of the retrievers that use this encoder [Contriever: --pooling average].
+    """
+    crop_least: Rate = 0.05
+    """Shortest crop, as a share of the passage [Contriever: --ratio_min]."""
+    crop_most: Rate = 0.5
+    """Longest crop, as a share of the passage [Contriever: --ratio_max]."""
+    deletion: Share = 0.1
+    """Share of the tokens of a crop that are deleted [Contriever: --prob_augmentation]."""
+    temperature: PositiveReal = 0.05
+    """Divides the dot products of the contrast [Contriever: --temperature]."""
+
+    def __post_init__(self) -> None:
+        """Refuse batches without negatives, and a `crop_most` below `crop_least`."""
+        super().__post_init__()
+        if self.batch < 2:
+            raise InputError(
+                f"batch is {self.batch}; expected from 2, because the "
+                "negatives are the other passages of the batch"
+            )
+        if self.crop_most < self.crop_least:
+            raise InputError(
+                f"crop_most is {self.crop_most}; expected from crop_least, {self.crop_least}, to 1"
+            )
+
+    @property
+    def maskings(self) -> tuple[str, ...]:
+        """Return no masking: every token is visible."""
+        return ()
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """List the settings without effect: it masks nothing."""
+        return (*super().unread, *MASKS)
+
+    def values(self) -> dict[str, Any]:
+        """Return all settings except the settings of masks."""
+        return asdict(self, MASKS)
+
+
+@settings
+class CotMae(Layered, Decoded, Contextual):
+    """A masked auto-encoder that decodes the neighbouring span, or a query [Wu et al. 2023]."""
+
+    in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
+
+    objective: Literal["cotmae"] = "cotmae"
+
+
+@settings
+class DupMae(Bagged, Decoded):
+    """Enhanced decoding and a bag of words [Xiao et al. 2023]."""
+
+    in_words = "with DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)"
+    decoder_layers = 1
+
+    objective: Literal["dupmae"] = "dupmae"
+
+
+@settings
+class LexMae(Layered, DecoderMasked):
+    """A bottleneck that is a distribution over the vocabulary [Shen et al. 2023]."""
+
+    in_words = (
+        "with LexMAE's decoder, which restores masked words from the passage's distribution over\n"
+        "the vocabulary (Shen et al. 2023)"
+    )
+
+    objective: Literal["lexmae"] = "lexmae"
+
+    def check(self, config: Config) -> None:
+        """Refuse a decoder that masks less than the encoder."""
+        self.check_nested()
+        super().check(config)
+
+
+@settings
+class Mae(Layered, Decoded):
+    """A masked auto-encoder; CDMAE with decoder_masking importance [3.1]."""
+
+    in_words = (
+        "as a masked auto-encoder: a shallow decoder restores masked words from the [CLS] vector,\n"
+        "here {masked} (Li et al. 2023, *Challenging Decoder helps in Masked Auto-Encoder\n"
+        "Pre-training for Dense Passage Retrieval*)"
+    )
+
+    objective: Literal["mae"] = "mae"
+    projection: bool = True
+    """Linear projection of the bottleneck, equation 4 [table 4]."""
+
+
+@settings
+class Master(Layered, Decoded):
+    """Several decoders of the passage and its neighbour [Zhou et al. 2022]."""
+
+    in_words = (
+        "with MASTER's decoders of the passage and of its neighbour and, if there is one,\n"
+        "of the words that a second pass of the encoder sees (Zhou et al. 2022)"
+    )
+    spans = 2
+
+    objective: Literal["master"] = "master"
+    complement_ratio: Share = 0.5
+    """Share of the words that are masked in a second pass of the encoder; from its vector, a
+    further decoder restores all other words; 0: without them [Zhou et al. 2022, data.py:
+    _whole_word_mask_dual].
+    """
+
+    @property
+    def has_complement(self) -> bool:
+        """Return whether there is a second pass of the encoder, with a decoder of its own."""
+        return self.complement_ratio > 0
+
+    @property
+    def held_layers(self) -> int:
+        """Return the number of decoder layers whose activations are in memory at the same time."""
+        return self.decoder_layers * (1 + self.has_complement)
+
+    @property
+    def passes(self) -> int:
+        """Return the number of the encoder's passes."""
+        return 1 + self.has_complement
+
+
+@settings
+class Mlm(Pretraining):
+    """Masked language modelling [Devlin et al. 2019]; ROM with encoder_masking importance."""
+
+    in_words = "with masked language modelling alone; the masked words are {masked}"
+
+    objective: Literal["mlm"] = "mlm"
+
+
+@settings
+class NotPretrained(Encoder):
+    """No pre-training: the initial weights."""
+
+    objective: Literal["none"] = "none"
+
+
+@settings
+class RetroMae(Decoded):
+    """Enhanced decoding: one decoder layer that predicts every token [Xiao et al. 2022]."""
+
+    in_words = "with RetroMAE's enhanced decoding (Xiao et al. 2022)"
+    decoder_layers = 1
+
+    objective: Literal["retromae"] = "retromae"
+
+
+@settings
+class SeedEncoder(Layered, Pooled):
+    """A weak decoder that sees the vector and the last tokens [Lu et al. 2021]."""
+
+    in_words = "with SEED-Encoder's weak autoregressive decoder (Lu et al. 2021)"
+
+    objective: Literal["seed"] = "seed"
+    decoder_layers: Positive = 3
+    """Transformer layers of the decoder [SEED-Encoder: decoder_layers]."""
+    attention_span: Positive = 2
+    """Tokens that a layer of the decoder sees in addition to the vector (word-pieces)
+    [SEED-Encoder: decoder_atten_window].
+    """
+
+
+@settings
+class SimLm(Layered, Decoded):
+    """Replaced language modelling [Wang et al. 2023]."""
+
+    in_words = "with SimLM's replaced language modelling (Wang et al. 2023)"
+
+    objective: Literal["simlm"] = "simlm"
+    generator: HomePath = ""
+    """A frozen generator of words with the start's vocabulary, a folder or a name (or
+    name@revision) at the hub in transformers format; empty: a small generator is trained with the
+    encoder [SimLM: google/electra-base-generator].
+    """
+
+    def check_layers(self, layers: int | None, owner: str) -> None:
+        """Refuse a decoder that is deeper than the encoder."""
+        if layers is not None and self.decoder_layers > layers:
+            words = (
+                f"; expected up to {layers}, the layers of {owner}, since the decoder of simlm "
+                "begins as a copy of the last layers"
+            )
+            raise unfit(self, "decoder_layers", words)
+
+    def check(self, config: Config) -> None:
+        """Refuse a decoder that masks less than the encoder, and a generator for random weights."""
+        self.check_nested()
+        if self.generator and not config.starts[self.start].checkpoint:
+            words = f", but starts.{self.start} has word-pieces of its own"
+            raise unfit(self, "generator", f"{words}; expected with a start that has a checkpoint")
+        super().check(config)
+
+
+AnyEncoder = Annotated[
+    BowDpr
+    | CoCondenser
+    | Condenser
+    | Contriever
+    | CotMae
+    | DupMae
+    | LexMae
+    | Mae
+    | Master
+    | Mlm
+    | NotPretrained
+    | RetroMae
+    | SeedEncoder
+    | SimLm,
+    Field(discriminator="objective"),
+]
+OBJECTIVES = {tags(kind)["objective"]: kind for kind in kinds_of(AnyEncoder)}

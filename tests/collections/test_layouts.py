@@ -1,0 +1,172 @@
+"""Layouts in which others publish: each folder becomes a collection as it is."""
+
+import csv
+import gzip
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cdmae.collections.sources import beir, msmarco, pairs, text
+from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
+from cdmae.errors import InputError
+from cdmae.evaluation.measures import measure
+from cdmae.retrieval import bm25
+from cdmae.runs import read_run
+
+# or $CDMAE_PUBLISHED
+PUBLISHED = Path(__file__).resolve().parents[2] / "data/published"
+NFCORPUS = Path(os.environ.get("CDMAE_PUBLISHED", PUBLISHED), "nfcorpus.zip")
+CORPUS = {"d0": "Tea is a drink.", "d1": "Bread is not.", "d2": "Milk, too."}
+ASKED = {"q0": "what is tea", "q1": "and bread"}
+RELEVANT = {"what is tea": [CORPUS["d0"]], "and bread": [CORPUS["d1"], CORPUS["d2"]]}
+
+
+def lines(path, rows):
+    """Write JSON lines, plain or compressed by the suffix."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if path.suffix == ".zst":
+        with pa.output_stream(str(path), compression="zstd") as file:
+            file.write(content)
+    else:
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+
+
+def parquet(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+
+
+def relevant(settings, folder, split):
+    """The relevant texts of each query of a split, of the stored collection."""
+    write_collection(folder, settings.load())
+    texts = read_passages(folder)["text"].to_pylist()
+    queries = read_queries(folder, split)["text"]
+    found = {query: [] for query in queries}
+    for judgment in read_qrels(folder, split).itertuples():
+        found[queries[judgment.query]].append(texts[judgment.passage])
+    return found
+
+
+PASSAGES = [{"_id": name, "title": None, "text": content} for name, content in CORPUS.items()]
+QUERIES = [{"_id": name, "text": content} for name, content in ASKED.items()]
+QRELS = [("q0", "d0", 1.0), ("q1", "d1", 1.0), ("q1", "d2", 2.0)]
+
+
+@pytest.mark.parametrize("folder", ["qrels", "data", "default"])
+def test_mteb_s_tables_at_the_hub(tmp_path, folder):
+    columns = ("query-id", "corpus-id", "score")
+    qrels = [dict(zip(columns, row, strict=True)) for row in QRELS]
+    parquet(tmp_path / "corpus/corpus-00000-of-00002.parquet", PASSAGES[:2])
+    parquet(tmp_path / "corpus/corpus-00001-of-00002.parquet", PASSAGES[2:])
+    parquet(tmp_path / "queries/queries-00000-of-00001.parquet", QUERIES)
+    parquet(tmp_path / folder / "test-00000-of-00001.parquet", qrels)
+    (tmp_path / "README.md").write_text("---\nconfigs: []\n---\n")
+    settings = beir.Settings(path=str(tmp_path))
+    assert settings.judged() == {"test": True} and len(settings.depends()) == 4
+    assert settings.expected()[::2] == (3, {"test": 2})
+    assert relevant(settings, tmp_path / "out", "test") == RELEVANT
+
+
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+def test_beir_with_null_titles(tmp_path, packed):
+    lines(tmp_path / f"corpus.jsonl{packed}", PASSAGES)
+    lines(tmp_path / f"queries.jsonl{packed}", QUERIES)
+    (tmp_path / "qrels").mkdir()
+    content = "".join(f"{query}\t{passage}\t{grade}\n" for query, passage, grade in QRELS)
+    (tmp_path / "qrels/test.tsv").write_text(content)
+    assert relevant(beir.Settings(path=str(tmp_path)), tmp_path / "out", "test") == RELEVANT
+
+
+@pytest.mark.parametrize("name", ["train.json", "train.json.gz"])
+def test_dpr_s_questions_and_its_passages_of_wikipedia(tmp_path, name):
+    def context(passage):
+        return {"title": "t", "text": CORPUS[passage], "score": 0, "passage_id": passage}
+
+    rows = [
+        {"dataset": "nq", "question": ASKED["q0"], "answers": ["x"], "positive_ctxs": [context("d0")],
+         "negative_ctxs": [], "hard_negative_ctxs": [context("d1")]},
+        {"dataset": "nq", "question": ASKED["q1"], "answers": ["x"],
+         "positive_ctxs": [context("d1"), context("d2")], "negative_ctxs": [context("d0")],
+         "hard_negative_ctxs": []},
+    ]  # fmt: skip
+    content = json.dumps(rows, indent=1).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with open(tmp_path / "psgs_w100.tsv", "w", newline="") as file:
+        writer = csv.writer(file, delimiter="\t")
+        writer.writerow(["id", "text", "title"])
+        writer.writerows([passage, content, "t"] for passage, content in CORPUS.items())
+        writer.writerow(["d3", 'A "quoted" one.', "t"])
+    settings = pairs.Settings(path=str(tmp_path), corpus=str(tmp_path / "psgs_w100.tsv"))
+    assert relevant(settings, tmp_path / "out", "train") == RELEVANT
+    last = read_passages(tmp_path / "out").to_pylist()[3]
+    assert last == {"passage_id": "d3", "title": "t", "text": 'A "quoted" one.'}
+
+
+def test_lotte_s_questions_and_answers(tmp_path):
+    numbers = {name: number for number, name in enumerate(CORPUS)}
+    passages = [f"{numbers[name]}\t{content}\n" for name, content in CORPUS.items()]
+    (tmp_path / "collection.tsv").write_text("".join(passages))
+    for split in ("search", "forum"):
+        asked = "".join(f"{row}\t{query}\n" for row, query in enumerate(RELEVANT))
+        (tmp_path / f"questions.{split}.tsv").write_text(asked)
+        answers = ([0], [1, 2])
+        lines(
+            tmp_path / f"qas.{split}.jsonl",
+            [
+                {"qid": row, "query": query, "answer_pids": answers[row]}
+                for row, query in enumerate(RELEVANT)
+            ],
+        )
+    settings = msmarco.Settings(path=str(tmp_path))
+    assert settings.judged() == {"forum": True, "search": True}
+    assert relevant(settings, tmp_path / "out", "search") == RELEVANT
+
+
+def test_pyserini_s_documents(tmp_path):
+    """Its folders have files with one object per line, also with the suffix .json."""
+    rows = [{"id": name, "contents": content} for name, content in CORPUS.items()]
+    lines(tmp_path / "docs00.jsonl", rows[:1])
+    lines(tmp_path / "docs01.json", rows[1:])
+    settings = text.Settings(path=str(tmp_path))
+    assert [path.name for path in settings.depends()] == ["docs00.jsonl", "docs01.json"]
+    assert list(settings.load().rows()) == [(name, "", own) for name, own in CORPUS.items()]
+    lines(tmp_path / "docs02.jsonl", rows[:1])
+    with pytest.raises(InputError, match="docs02.jsonl, line 1: the id d0 already belongs to"):
+        settings.load()
+
+
+def test_lists_in_json_with_errors_by_row(tmp_path):
+    rows = [{"query": query, "pos": passages} for query, passages in RELEVANT.items()]
+    (tmp_path / "train.json").write_text(json.dumps(rows))
+    settings = pairs.Settings(path=str(tmp_path))
+    assert relevant(settings, tmp_path / "out", "train") == RELEVANT
+    (tmp_path / "train.json").write_text(json.dumps([*rows, 7]))
+    with pytest.raises(InputError, match="train.json, row 3: not a JSON object but int"):
+        settings.load()
+    (tmp_path / "train.json").write_text('{"version": 1, "data": []}')
+    with pytest.raises(InputError, match="lacks the query column"):
+        settings.load()
+
+
+@pytest.mark.skipif(not NFCORPUS.is_file(), reason="nfcorpus.zip is not in data/published")
+def test_bm25_on_beir_s_nfcorpus_equals_the_published_numbers(tmp_path):
+    """Anserini's flat index: nDCG@10 .3218 and R@100 .2457; the order of ties differs."""
+    with zipfile.ZipFile(NFCORPUS) as archive:
+        archive.extractall(tmp_path)
+    write_collection(tmp_path / "docs", beir.Settings(path=str(tmp_path / "nfcorpus")).load())
+    bm25.build(tmp_path / "docs", tmp_path / "index")
+    bm25.write_runs(
+        indexes=[tmp_path / "index"], collections=[tmp_path / "docs"], splits=["test"],
+        outputs=[tmp_path / "run"], depth=1000, k1=0.9, b=0.4,
+    )  # fmt: skip
+    judged = read_qrels(tmp_path / "docs", "test")
+    queries = read_queries(tmp_path / "docs", "test")["query_id"]
+    found = measure(read_run(tmp_path / "run"), judged, queries, ["nDCG@10", "R@100"])
+    means = found.groupby("measure")["value"].mean().round(4)
+    assert (len(queries), means.to_dict()) == (323, {"nDCG@10": 0.3217, "R@100": 0.2457})
