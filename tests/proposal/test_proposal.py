@@ -29,7 +29,6 @@ MOST_LINES = 40
 def new(tmp_path, monkeypatch, capsys):
     """A function that runs the command, and returns the config and what was printed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(proposing, "plan", lambda configfile: None)
     monkeypatch.setattr(encoders, "_answers", lambda: False)
 
     def run(*words):
@@ -112,18 +111,6 @@ def test_judged_queries_choose_where_nothing_is_labelled_for_training(
     assert config.systems["fused"].tuned_on == tuned
     found = splits.roles(config)
     assert (found.deciding, found.reported) == (deciding, ("mine", "test"))
-
-
-def test_results_of_another_config_are_kept(new, tmp_path, monkeypatch):
-    checkout = tmp_path / "checkout"
-    (checkout / "results/q").mkdir(parents=True)
-    monkeypatch.setattr(proposing, "ROOT", checkout)
-    path = pairs(tmp_path / "q.csv")
-    config, _ = new(path)
-    assert config.results == "results/q-2"
-    (checkout / config.results).mkdir()
-    config, _ = new(path, "--force")
-    assert config.results == "results/q-2"  # the folder of the config that is overwritten
 
 
 def test_a_folder_in_beir_s_layout_keeps_its_splits(new, tmp_path):
