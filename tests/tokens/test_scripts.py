@@ -108,7 +108,6 @@ def test_bm25_finds_a_passage_by_some_of_its_words(language, tmp_path):
     run = bm25.search(tmp_path / "index", asked, 3)
     assert [run.ranked(row)[0][0] for row in range(len(asked))] == list(range(len(asked)))
     if language == "th":
-        assert len(found.ids) > 2, "a clause is not a single word-piece"
         bm25.build(tmp_path / "c", tmp_path / "english", language="en")
         assert not len(bm25.search(tmp_path / "english", asked, 3).passages)
 
@@ -129,6 +128,7 @@ def test_a_vocabulary_covers_the_letters_and_keeps_their_signs(language, tmp_pat
     assert vocabulary.unknown_id not in found.ids
     long = "".join(texts)  # BERT's tokenizer would read a word of over 100 letters as unknown
     if language == "th":
+        assert len(found.ids) > 2, "a clause is not a single word-piece"
         assert tokenizer.unk_token not in tokenise.load_tokenizer(tmp_path).tokenize(long)
     if language in UNSPACED:
         assert vocabulary.word_starts[found.ids].all()
