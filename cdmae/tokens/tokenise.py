@@ -36,6 +36,8 @@ ALPHABET = 1000
 COVERAGE = 0.9995
 # maximum letters of a word in training, whose time grows with their square
 LONGEST = 1000
+# in scripts whose clauses have no spaces, about two words, which are the longest word-pieces
+LONGEST_UNSPACED = 10
 ROWS_AT_ONCE = 1024  # passages per batch of a thread
 
 
@@ -52,9 +54,11 @@ def train_tokenizer(
 
     language = scripts.language_of(texts)
     strips = strip_accents and scripts.is_latin(language)
-    pieces = train_pieces(texts, vocabulary, strips)
+    has_clauses = language in scripts.BY_CHARACTERS
+    longest = LONGEST_UNSPACED if has_clauses else LONGEST
+    pieces = train_pieces(texts, vocabulary, strips, longest)
     tokenizer = BertTokenizer(vocab=pieces, strip_accents=None if strips else False)
-    if language in scripts.BY_CHARACTERS:
+    if has_clauses:
         # to BertTokenizer, a clause of more than 100 characters is unknown
         backend = tokenizer.backend_tokenizer
         backend.model.max_input_chars_per_word = LONGEST
@@ -64,14 +68,20 @@ def train_tokenizer(
 
 
 def train_pieces(
-    texts: Iterable[str], vocabulary: int, strip_accents: bool = True
+    texts: Iterable[str],
+    vocabulary: int,
+    strip_accents: bool = True,
+    longest: int = LONGEST,
 ) -> dict[str, int]:
-    """Train a tokenizer on `texts`; return its word-pieces and their ids."""
+    """Train a tokenizer on `texts`; return its word-pieces and their ids.
+
+    longest: the number of letters at which words are cut.
+    """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=strip_accents)
-    words = [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.FixedLength(LONGEST)]
+    words = [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.FixedLength(longest)]
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(words)
     letters = _alphabet(tokenizer, texts)
     # The trainer numbers continuing characters in the order of a randomly seeded hash map, and
