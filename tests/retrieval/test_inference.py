@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 from scipy import sparse
-from tiny_training import PASSAGES, QUERIES, encoder, stage
+from tiny_training import PASSAGES, QUERIES, stage
 
-from cdmae.collections.store import read_passages
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
 from cdmae.finetuning.groups import Drawing
-from cdmae.finetuning.task import Data, Inputs
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import reranking, vectors
@@ -24,8 +22,7 @@ from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run
-from cdmae.tokens import tokenise
-from cdmae.tokens.corpus import read_tokens, write_tokens
+from cdmae.tokens.corpus import read_tokens
 
 OWN = {"encoded_by": "vectors"}
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,12 +166,6 @@ def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
         assert (made / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
 
 
-def test_pieces_made_from_something_else_are_not_used(tmp_path):
-    vectors.piece(vectors.pieces(tmp_path / "o", ["a"]) / "00000.npy", lambda: np.ones(3))
-    assert (vectors.pieces(tmp_path / "o", ["a"]) / "00000.npy").exists()
-    assert not (vectors.pieces(tmp_path / "o", ["b"]) / "00000.npy").exists()
-
-
 @pytest.mark.parametrize("value", [float("nan"), 1e38])
 def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, value):
     shutil.copytree(retriever, tmp_path / "bad")
@@ -218,32 +209,6 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     pieces = read_run(tmp_path / "pieces.parquet")
     assert (pieces.starts == run.starts).all()
     np.testing.assert_allclose(pieces.scores, run.scores, atol=2e-6)
-
-
-def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path):
-    pieces = tokenise.train_tokenizer(["0 1 2 3"] * 9, 160)  # every word is [UNK] to it
-    pieces.save_pretrained(tmp_path / "digits")
-    tokens = tokenise.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1)
-    write_tokens(tmp_path / "t", tokens)
-    start = encoder(tmp_path / "e", tmp_path / "digits")
-    judge = checkpoint.start_model(start, "reranker", max_length=40, precision="fp32", seed=1)
-    (tmp_path / "judge").mkdir()
-    checkpoint.save(tmp_path / "judge", judge, start, {})
-    recipe = stage("retriever", group=8)
-    names = ("split", "depth", "group", "random_negatives", "epochs")
-    settings = {key: getattr(recipe, key) for key in names}
-    reranking.teacher(
-        collection=tiny.collection, negatives=tiny.negatives, settings=settings | {"seed": 9},
-        model=tmp_path / "judge", tokens=tmp_path / "t", output=tmp_path / "s.parquet",
-    )  # fmt: skip
-    student = checkpoint.start_model(
-        tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32"
-    )
-    data = Data.read(Inputs(**tiny.inputs()), recipe, student, seed=9)
-    taught = Teacher.read(tmp_path / "s.parquet")
-    for epoch in range(2):
-        drawn = data.examples.draw(np.arange(len(data.examples)), epoch)
-        taught.scores(data.examples.queries, drawn)
 
 
 def reranking_of(tiny, reranker, count=1):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cdmae.collections import Counts, Source, judged
+from cdmae.collections import Source, judged
 from cdmae.collections.folders import check_folder
 from cdmae.collections.judged import Parts, Rows
 from cdmae.collections.sources.beir import queries_and_qrels
@@ -59,10 +59,6 @@ class Settings(Source):
         """Estimate the queries; the passages are the other collection's."""
         queries, _ = self.parts()
         return 0, 0.0, {split: rows.size()[0] for split, rows in queries.items()}
-
-    def check(self) -> Counts:
-        """Count nothing: the job has the passages that the judgments need."""
-        return Counts()
 
     def load(self, threads: int = 1) -> Collection:
         """Read the queries; `of` is the folder of the other collection, as its job wrote it."""
