@@ -83,7 +83,9 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     if system.kind in ("retriever", "head", "reranker"):
         read("model", "trained", system=systems.model_of(config, name))
     if system.kind == "reranker":
-        read("tokens", "tokens", start=config.encoders[system.encoder].start)
+        owner = config.collections[collection].settings.shared or collection
+        start = config.encoders[system.encoder].start
+        read("tokens", "tokens", start=start, collection=owner)
     if system.encoded_by:
         read("vectors", "vectors")
     if system.kind == "fusion":

@@ -30,13 +30,8 @@ def check(config: Config) -> None:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
-    for name, collection in config.collections.items():
-        _within(("collections", name), _check_keywords, config, name)
-        shared = collection.settings.shared
-        owners = [each for each, own in config.collections.items() if not own.settings.shared]
-        if shared and shared not in owners:
-            words = f" is {show(shared)}; {suggestion(shared, owners)}"
-            raise refusal(("collections", name, "of"), words)
+    for name in config.collections:
+        _within(("collections", name), _check_source, config, name)
     for name in config.stages:
         _within(("stages", name), _check_stage, config, name)
     edges = {}
@@ -87,8 +82,8 @@ def _check_collection(config: Config, name: str) -> None:
             raise refusal(("collections", name), f"{words}; expected neither inside the other")
 
 
-def _check_keywords(config: Config, name: str) -> None:
-    """Refuse keywords by an estimate of importance that does not exist."""
+def _check_source(config: Config, name: str) -> None:
+    """Refuse names, in the settings of a source, of entries that do not exist."""
     settings = config.collections[name].settings
     sections = ("importance", "starts", "collections")
     known = [getattr(config, section) for section in sections]
@@ -97,6 +92,10 @@ def _check_keywords(config: Config, name: str) -> None:
     if chosen and is_known != [True] * len(sections):
         words = "; expected names of entries of importance, of starts and of collections"
         raise unfit(settings, "keywords_of", words)
+    shared = settings.shared
+    owners = [each for each, own in config.collections.items() if not own.settings.shared]
+    if shared and shared not in owners:
+        raise refusal(("of",), f" is {show(shared)}; {suggestion(shared, owners)}")
 
 
 def _check_stage(config: Config, name: str) -> None:

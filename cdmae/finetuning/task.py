@@ -184,12 +184,11 @@ class FineTuning(Task):
 
 def train(
     task_of: Callable[..., FineTuning],
-    *,
     name: str,
     settings: Stage,
     files: Inputs,
     seed: int,
-    threads: int = 1,
+    threads: int,
     state: Path,
     output: Path,
 ) -> None:

@@ -45,7 +45,7 @@ def noted(facts: Facts) -> list[Alarm]:
         encoder = name if name in facts.encoders else facts.kind(name).encoder
         for note in training.about.get("notes", []):
             if INITIAL not in note or _checkpoint(facts, encoder):
-                found.append(Alarm(name, f"{note}.{_taught(facts, name)}"))
+                found.append(Alarm(f"{name}:", f"{note}.{_taught(facts, name)}"))
     return found
 
 

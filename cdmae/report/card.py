@@ -23,7 +23,7 @@ POOLED = {
     "head": "dense", "pooling": "cls", "similarity": "dot", "pieces": "all", "target": "ranking",
 }  # fmt: skip
 # the parts of the facts with settings that the card lists
-PARTS = ("start", "before", "importance", "encoder", "stage", "system")
+PARTS = ("start", "before", "importance", "encoder", "stage", "system", "training")
 # the library that loads a model, and the tags at the hub, by the form of the model
 TAGS = {
     "reranker": ("sentence-transformers", ["cross-encoder", "reranker"]),
@@ -91,14 +91,10 @@ def card(
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
     described = {**POOLED, **described}
-    training = facts["training"]
     collections = {}
     for name, source in facts["collections"].items():
         collections[name] = {**source, "record": facts["about"].get(name, {})}
     settings = {part: facts[part] for part in PARTS if facts.get(part)}
-    commit = training.get("commits", {}).get("checkpoint")
-    if commit:
-        settings["start"] = {**facts["start"], "commit": commit}
     form = _form(described)
     means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
     named = facts | described | {"collections": collections}
@@ -110,7 +106,6 @@ def card(
         measures=_results({"this model": measures, **(others or {})}),
         others=list(others or {}),
         front_matter=_front_matter(facts, base_model, means, form).to_yaml(),
-        taken=training if "steps" in training else None,
         settings=settings,
     )
     return f"{text}\n"

@@ -167,7 +167,8 @@ class Facts:
 
     def queries(self, target: Target) -> int:
         """Count the queries that were measured."""
-        return max(len(values) for (_, where, _), values in self.values.items() if where == target)
+        measured = [len(self.values[key]) for key in self.values if key[1] == target]
+        return max(measured)
 
     def pair(self, a: str, b: str, target: Target, measure: str) -> Values | None:
         """Return the values of two systems on the same queries, each [Q, S]; None without measures.
@@ -175,12 +176,17 @@ class Facts:
         If one system was trained with fewer seeds than the other, only the shared seeds count: a
         second stage of seed 42 continues the first stage of seed 42, not the mean of several seeds.
         """
-        measured = {name: self.values.get((name, target, measure)) for name in (a, b)}
-        if a == b or any(values is None for values in measured.values()):
+        first = self.values.get((a, target, measure))
+        second = self.values.get((b, target, measure))
+        if a == b or first is None or second is None:
             return None
-        counts = [values.shape[1] for name, values in measured.items() if self.learns(name)]
+        counts = []
+        if self.learns(a):
+            counts.append(first.shape[1])
+        if self.learns(b):
+            counts.append(second.shape[1])
         seeds = min(counts, default=1)
-        return measured[a].iloc[:, :seeds].to_numpy(), measured[b].iloc[:, :seeds].to_numpy()
+        return first.iloc[:, :seeds].to_numpy(), second.iloc[:, :seeds].to_numpy()
 
     def pretraining_seconds(self, encoder: str) -> float:
         """Return the duration of a pre-training in seconds; nan if unknown.
@@ -226,7 +232,8 @@ def _values(
         systems.setdefault(base(name), []).append(name)
     if not paths:
         return {}
-    every = pd.concat([read_measures(path).assign(name=name) for name, path in paths.items()])
+    measures = {name: read_measures(path) for name, path in paths.items()}
+    every = pd.concat(measures, names=["name"]).reset_index("name")
     found = {}
     for (*target, measure), rows in every.groupby(["collection", "split", "measure"], sort=False):
         wide = rows.pivot(index="query_id", columns="name", values="value")

@@ -119,6 +119,9 @@ def lines(
             axes.set_xticks(range(len(names)), names)
         if len(series) > 1:
             figure.legend(loc="outside lower center", ncols=2)
-        ends = [(line.name, line.values.iloc[0], line.values.iloc[-1]) for line in series]
-        told = [f"{name} from {first:.3g} to {last:.3g}" for name, first, last in ends]
+        told = []
+        for line in series:
+            first = line.values.iloc[0]
+            last = line.values.iloc[-1]
+            told.append(f"{line.name} from {first:.3g} to {last:.3g}")
         return _html(figure, title, "; ".join(told))

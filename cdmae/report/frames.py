@@ -9,6 +9,7 @@ and differences are fractions, not points.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
@@ -27,8 +28,8 @@ from cdmae.report.negatives import audit
 RESULTS = ["system", "collection", "split", "measure", "seed", "value"]
 COSTS = ["kind", "name", "quantity", "value"]
 TRAININGS = ["training", "quantity", "step", "value"]
-# columns with texts, which may look like numbers or gaps
-TEXTS = {*RESULTS[:4], *COSTS[:3], *TRAININGS[:2], *comparisons.COLUMNS[:6], "verdict"}
+# columns of numbers; texts in other columns may look like numbers or gaps
+NUMBERS = {"seed", "value", "step", "seeds", "queries", *comparisons.COLUMNS[6:12]}
 OF_TRAININGS = ("parameters", "queries", "steps", "seconds")  # of about.json
 DIGITS = "%.10g"  # of a number in the files
 
@@ -91,12 +92,12 @@ class Frames:
 
 def read(folder: Path | str) -> Frames:
     """Read the files of `Frames.write`; names remain text even if they look like numbers."""
-    texts = dict.fromkeys(TEXTS, str)
-    gaps = {"seed": "", "step": "", "value": "", "low": "", "high": ""}
+    types = defaultdict(lambda: str, dict.fromkeys(NUMBERS, float))
     found = {}
     for one in fields(Frames):
         path = Path(folder, f"{one.name}.csv")
-        found[one.name] = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=gaps)
+        gaps = dict.fromkeys(NUMBERS, "")
+        found[one.name] = pd.read_csv(path, dtype=types, keep_default_na=False, na_values=gaps)
     return Frames(**found)
 
 

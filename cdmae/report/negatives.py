@@ -7,6 +7,7 @@ A pair of query and passage has the key: query x number of passages + passage.
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ class Audit(NamedTuple):
 
 def evenly(count: int, most: int) -> np.ndarray:
     """Return at most `most` evenly spaced indices below `count`, int64."""
-    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(np.int64))
+    return np.linspace(0, count - 1, min(count, most), dtype=np.int64)
 
 
 def lists(run: Run) -> pd.DataFrame:
@@ -77,4 +78,5 @@ def above_positive(teacher: Run, mined: pd.Series, judged: pd.Series) -> Audit |
         return None
     above = others["score"] > others["best"]
     is_mined = others["key"].isin(mined)
-    return Audit(float(above[is_mined].mean()), float(above[~is_mined].mean()))
+    shares = above.groupby(is_mined).mean()
+    return Audit(mined=shares.get(True, math.nan), random=shares.get(False, math.nan))

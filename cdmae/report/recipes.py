@@ -79,7 +79,8 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
     """
     first = recipe(facts, a)
     second = recipe(facts, b)
-    keys = sorted(key for key in {**first, **second} if first.get(key) != second.get(key))
+    keys = sorted(first.keys() | second.keys())
+    keys = [key for key in keys if first.get(key) != second.get(key)]
     objectives = (first.get("encoder.objective"), second.get("encoder.objective"))
     if "encoder.objective" in keys and "none" in objectives:
         keys = [key for key in keys if not key.startswith("encoder.") or key in OF_ALL_ENCODERS]

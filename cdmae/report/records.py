@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,14 +21,7 @@ POINTS = 120  # rows per curve; further steps are averaged
 LOSSES = ("encoder_loss", "decoder_loss", "loss")
 # the results of `cdmae.pretraining.probes`
 PROBES = ("bottleneck.tsv", "retrieval.tsv")
-
-
-class Point(NamedTuple):
-    """A quantity of a training at a step."""
-
-    quantity: str
-    step: float
-    value: float
+Point = tuple[str, float, float]  # a quantity of a training, the step, and the value
 
 
 @dataclass(frozen=True)
@@ -79,8 +72,7 @@ def training(folder: str) -> Training:
     for path in (Path(folder, name) for name in PROBES):
         if path.exists():
             probe = read_table(path, gaps=False).melt(id_vars="step", var_name="quantity")
-            rows = zip(probe["quantity"], probe["step"], probe["value"], strict=True)
-            points += [Point(*row) for row in rows]
+            points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
     return Training(read_json(about) if about.exists() else {}, points)
 
 
@@ -92,7 +84,7 @@ def _losses(curve: pd.DataFrame) -> list[Point]:
         rows = columns.dropna().to_numpy(float)
         for part in np.array_split(rows, min(POINTS, len(rows)) or 1):
             if len(part):
-                found.append(Point(quantity, part[-1, 0], part[:, 1].mean()))
+                found.append((quantity, part[-1, 0], part[:, 1].mean()))
     return found
 
 

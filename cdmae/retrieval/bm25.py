@@ -118,11 +118,14 @@ def write_runs(
     alone.
     """
     known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
+    shared: dict[Path, Path] = {}  # the index of each file of passages
     for folder, source in zip(folders, passages, strict=True):
-        if folder.name in known:
-            link_folder(known[folder.name], indexes / folder.name)
+        made = known.get(folder.name) or shared.get(source.resolve())
+        if made:
+            link_folder(made, indexes / folder.name)
         else:
             build(source.parent, indexes / folder.name, threads, languages[folder.name])
+        shared.setdefault(source.resolve(), indexes / folder.name)
     began = time.monotonic()
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:

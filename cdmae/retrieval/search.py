@@ -82,16 +82,21 @@ def write_runs(
     """
     loaded = cache(asking.load_once)  # all collections have one model
     known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
+    shared: dict[tuple[Path, int], Path] = {}  # the vectors of each file of passages at a length
     vectors.mkdir(parents=True, exist_ok=True)
     with ranks.joined(setup.set_up(threads)) as group:
         for folder, source in zip(folders, tokens or folders, strict=True):
-            if folder.name not in known:
+            length = lengths.get(folder.name, 0)
+            passages = (folder / "passages.parquet").resolve(), length
+            made = known.get(folder.name) or shared.get(passages)
+            shared.setdefault(passages, vectors / folder.name)
+            if not made:
                 write_vectors(
                     encoder=encoder,
                     model=model,
                     source=source,
                     output=vectors / folder.name,
-                    length=lengths.get(folder.name, 0),
+                    length=length,
                     threads=threads,
                     engine=engine,
                     k1=k1,
@@ -100,7 +105,7 @@ def write_runs(
                     group=group,
                 )
             elif group.first:
-                link_folder(known[folder.name], vectors / folder.name)
+                link_folder(made, vectors / folder.name)
     if not group.first:
         return 0.0
     began = time.monotonic()

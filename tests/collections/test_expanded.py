@@ -116,7 +116,7 @@ def test_bm25_answers_the_collections_queries_from_the_expanded_index(base, tmp_
     for name in ("docs", "out"):
         run = tmp_path / f"{name}.parquet"
         bm25.write_runs(
-            folders=[tmp_path / "docs"], passages=[tmp_path / name / "passages.parquet"], mined=[],
+            folders=[tmp_path / "docs"], passages=[tmp_path / name / "passages.parquet"], languages={"docs": "en"}, mined=[],
             indexes=tmp_path / f"{name}.indexes", collections=[tmp_path / "docs"],
             splits=["test"], outputs=[run], depth=10, k1=0.9, b=0.4,
         )  # fmt: skip

@@ -58,16 +58,15 @@ def test_bm25_and_the_checkpoint_are_measured_on_the_same_queries():
 
 
 def test_the_card_has_data_and_settings_and_does_without_records():
-    text = card_of().replace("\N{NO-BREAK SPACE}", " ")
-    assert "375 steps over 4,000 queries in 1 min 1 s, 1.48 million parameters" in text
+    text = card_of()
     parts = ("source: pydocs", "passages: 19805", "python: 3.12.4", "in_batch: true", "window: 4")
-    for part in (*parts, "negatives: bm25", "seed: 42"):
+    for part in (*parts, "negatives: bm25", "seed: 42", "steps: 375"):
         assert part in text
     assert "source: pydocs" in card_of("reranker", about={}, training={})
     training = {**FACTS["training"], "commits": {"checkpoint": "0123abc"}}
     text = card_of(start={"checkpoint": "acme/tiny@v1"}, training=training)
     assert "base_model: acme/tiny\n" in text
-    assert "  checkpoint: acme/tiny@v1\n  commit: 0123abc\n" in text
+    assert "  commits:\n    checkpoint: 0123abc\n" in text
     text = card_of(before={"general": {"start": "small", "objective": "mae"}})
     assert "before:\n  general:\n    start: small\n" in text
 

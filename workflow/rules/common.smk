@@ -176,11 +176,15 @@ def on_targets(pattern):
 
 
 def on_collections(pattern, names=collections_of):
-    """Fill in each collection of a {part}, and the columns of a pattern."""
+    """Fill in each collection of a {part}, the one that has its passages, and the columns."""
 
     def paths(wildcards):
-        patterns = [pattern.replace("{collection}", name) for name in names(wildcards)]
-        return [path for each in patterns for path in of(each)(wildcards)]
+        found = []
+        for name in names(wildcards):
+            owner = settings.collections[name].settings.shared or name
+            filled = pattern.replace("{collection}", name).replace("{passages}", owner)
+            found += of(filled)(wildcards)
+        return found
 
     return paths
 

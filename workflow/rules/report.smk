@@ -105,13 +105,10 @@ rule report:
         "../scripts/report.py"
 
 
-# --- the paper's tables, on request: ./run table_stages -------------------------------------------
-
-
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
-        measures=lambda wildcards: MEASURES if shown(wildcards)["measures"] else [],
+        measures=MEASURES,
         collections=lambda wildcards: expand(
             "<results>/collections/{collection}/{file}",
             collection=shown(wildcards)["collections"],

@@ -38,7 +38,7 @@ rule search:
         model=of("<results>/trained/{system.network}"),
         checkpoint=files_of("{system.model_files}"),
         collections=on_collections("<results>/collections/{collection}/{file}"),
-        tokens=on_collections("<results>/tokens/{system.start}/{collection}"),
+        tokens=on_collections("<results>/tokens/{system.start}/{passages}"),
         candidates=of("<results>/runs/{system.candidates}/{part}"),
         mined=of_mining("<results>/vectors/{system}/{part}"),
     output:
@@ -72,7 +72,7 @@ rule rerank:
     input:
         model="<results>/trained/{system}",
         collections=on_targets("<results>/collections/{collection}/{file}"),
-        tokens=on_targets("<results>/tokens/{system.start}/{collection}"),
+        tokens=on_targets("<results>/tokens/{system.start}/{passages}"),
         runs=of("<results>/runs/{system.reranks}/{part}"),
     output:
         runs=directory("<results>/runs/{system}/{part}"),

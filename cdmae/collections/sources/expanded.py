@@ -97,7 +97,7 @@ class Settings(Derived):
         passages, words, queries = known
         if self.model:
             return passages, words + self.samples * WORDS, queries
-        lines, per_line, _ = Rows.of([self.file], tables.texts).size()
+        lines, per_line = Rows.of([self.file], tables.texts).size()
         return passages, words + lines * per_line / max(1, passages), queries
 
     def load(self, threads: int = 1) -> Collection:

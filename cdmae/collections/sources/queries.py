@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cdmae.collections import Counts, Source, judged
+from cdmae.collections import Source, judged
 from cdmae.collections.folders import check_folder
 from cdmae.collections.judged import Parts, Rows
 from cdmae.collections.sources.beir import queries_and_qrels
@@ -56,13 +56,9 @@ class Settings(Source):
         return list(dict.fromkeys(file for rows in every for file in rows.files))
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Count the queries; the passages are the other collection's."""
-        queries, qrels = self.parts()
-        return 0, 0.0, {split: qrels.get(split, queries[split]).size()[2] for split in queries}
-
-    def check(self) -> Counts:
-        """Count nothing: the job has the passages that the judgments need."""
-        return Counts()
+        """Estimate the queries; the passages are the other collection's."""
+        queries, _ = self.parts()
+        return 0, 0.0, {split: rows.size()[0] for split, rows in queries.items()}
 
     def load(self, threads: int = 1) -> Collection:
         """Read the queries; `of` is the folder of the other collection, as its job wrote it."""

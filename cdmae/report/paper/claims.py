@@ -47,12 +47,14 @@ def _gain(claim: Any, facts: Facts) -> dict[str, str] | None:
     They are compared in the main measure on the reported target, or on the zero-shot collections.
     """
     table = claim.section.rpartition(", ")[2]
-    on = columns.zero_shot(facts) if table == "table 3" else [columns.reported(facts)]
+    column = columns.reported(facts)
+    if table == "table 3":
+        others = columns.zero_shot(facts)
+        name = formats.plural(len(others), "collection")
+        column = columns.together(others, name) if others else None
     pair = _pair(claim, systems(facts, table), facts)
-    if not pair or not on or not all(on) or not set(pair) <= set(facts.systems):
+    if not column or not pair or not set(pair) <= set(facts.systems):
         return None
-    name = formats.plural(len(on), "collection") if len(on) > 1 else str(on[0].targets[0])
-    column = columns.together(on, name)
     gap = tested(facts, column, pair)
     if not gap:
         return None

@@ -171,20 +171,22 @@ def _table(facts: Facts, means: Frames, source: str, title: str, measures: list[
             kind = f" ({row.kind})" if row.kind else ""
             points = [row.values.get(key, math.nan) for key in heads]
             numbers.append([label + kind, "paper", row.source, *points])
-            shown = [formats.points(value / 100) for value in points]
-            texts.append([label + kind, "paper", row.source, *shown])
+            cells = [formats.points(value / 100) for value in points]
+            texts.append([label + kind, "paper", row.source, *cells])
         if label in named:
             system = named[label]
             own = [means.mean(system, column) for column in ours.values()]
             gaps = [math.nan] * (len(heads) - len(own))
             points = [100 * mean.value for mean in own]
             numbers.append([label + kind, "ours", system, *points, *gaps])
-            shown = [*map(shown_mean, own), *map(formats.points, gaps)]
-            texts.append([label + kind, "ours", system, *shown])
-    forms = [pd.DataFrame(lines, columns=[*HEADS, *heads.values()]) for lines in (texts, numbers)]
+            cells = [*map(shown_mean, own), *map(formats.points, gaps)]
+            texts.append([label + kind, "ours", system, *cells])
+    names = [*HEADS, *heads.values()]
+    shown = pd.DataFrame(texts, columns=names)
+    unrounded = pd.DataFrame(numbers, columns=names)
     if len(ours) > MOST_ACROSS:
-        forms = [_turned(frame) for frame in forms]
-    return Table(caption, *forms)
+        return Table(caption, _turned(shown), _turned(unrounded))
+    return Table(caption, shown, unrounded)
 
 
 def _turned(frame: pd.DataFrame) -> pd.DataFrame:

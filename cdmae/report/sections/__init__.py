@@ -15,26 +15,12 @@ NAMED_COLOURS = [name for name in SERIES if name != GREY]
 
 
 def colour(facts: Facts, encoder: str) -> str:
-    """Choose the colour of an encoder; grey without pre-training, or without an encoder.
-
-    The first encoder with importance-aware masks has the first colour, and the first encoder with
-    other masks the second.
-    """
+    """Choose the colour of an encoder; grey without pre-training, or without an encoder."""
     entries = facts.entries("encoders").items()
-    masked = {
-        name: entry.get("decoder_masking") == "importance"
-        for name, entry in entries
-        if entry.get("objective") != "none"
-    }
-    aware = [name for name in masked if masked[name]]
-    others = [name for name in masked if not masked[name]]
-    first = [next(iter(names), "") for names in (aware, others)]
-    more = [name for name in masked if name not in first]
-    if encoder not in masked:
+    trained = [name for name, entry in entries if entry.get("objective") != "none"]
+    if encoder not in trained:
         return GREY
-    if encoder in first:
-        return NAMED_COLOURS[first.index(encoder)]
-    return NAMED_COLOURS[2 + more.index(encoder) % (len(NAMED_COLOURS) - 2)]
+    return NAMED_COLOURS[trained.index(encoder) % len(NAMED_COLOURS)]
 
 
 def shown_mean(mean: Mean) -> str:

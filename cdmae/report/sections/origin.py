@@ -12,7 +12,7 @@ from cdmae.report import tables
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
 
-TEXTS = ("queries", "use", "made from")  # columns of the table of collections
+TEXTS = ("queries", "made from")  # columns of the table of collections
 KEPT = ("--configfile", "--config")  # options of the command that decide the results
 
 

@@ -52,7 +52,8 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     gaps = [columns.difference(facts, deciding, found.best, name) for name in on_disk]
     certain = any(gap and gap.significant for gap in gaps)
     corpus = facts.collections.get(facts.reported.collection)
-    sources = {name: entry.get("source") for name, entry in facts.entries("collections").items()}
+    collections = facts.entries("collections")
+    evaluated = dict.fromkeys(target.collection for target in facts.targets)
     return {
         "facts": facts,
         "deciding": deciding,
@@ -65,7 +66,7 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "systems": len(on_disk),
         "queries": queries,
         "small": queries < SMALL_QUERIES and not certain,
-        "made": [name for name in facts.collections if sources.get(name) == MADE],
+        "made": [name for name in evaluated if collections[name].get("source") == MADE],
         "mixes": {name: _mix(facts.fusions[name]) for name in on_disk if name in facts.fusions},
         "judged": corpus.per_query(facts.reported.split) if corpus else 0.0,
         "table": tables.html(
@@ -101,9 +102,11 @@ def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
     shown = columns.overview(facts)
     if not shown:
         return pd.DataFrame()
-    first = pd.Series({name: frames.mean(name, shown[0]).value for name in facts.systems})
-    names = first.sort_values(ascending=False, kind="stable").index.tolist()
-    letters = {name: LETTERS[at] if at < len(LETTERS) else str(at) for at, name in enumerate(names)}
+    first = [frames.mean(name, shown[0]).value for name in facts.systems]
+    ranked = pd.Series(first, facts.systems).sort_values(ascending=False, kind="stable")
+    names = ranked.index.tolist()
+    marks = [*LETTERS, *map(str, range(len(LETTERS), len(names)))]
+    letters = dict(zip(names, marks, strict=False))
     frame = pd.DataFrame({"system": names, "#": letters.values()})
     for column in shown:
         frame[column.name] = [shown_mean(frames.mean(name, column)) for name in names]
