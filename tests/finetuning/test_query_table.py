@@ -75,7 +75,7 @@ def test_a_run_ranks_by_table_times_passages_without_a_network_for_queries(
     tiny, folder, tmp_path, monkeypatch
 ):
     vectors.write_vectors(
-        encoder={"encoded_by": "vectors"}, model=folder, tokens=tiny.tokens, output=tmp_path / "v",
+        encoder={"encoded_by": "vectors"}, model=folder, source=tiny.tokens, output=tmp_path / "v",
         engine="lucene",
     )  # fmt: skip
     shards = vectors.read_shards(tmp_path / "v")
