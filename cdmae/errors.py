@@ -44,10 +44,3 @@ def cause(error: BaseException) -> str:
 def said(sentences: object) -> str:
     """Prefix each line of a message with ``cdmae:``, and escape unprintable characters."""
     return "\n".join(f"cdmae: {printable(line)}" for line in str(sentences).split("\n"))
-
-
-def not_python(path: str, error: Exception) -> str:
-    """Return the message for a source file that is not valid Python, with line and reason."""
-    line = f", line {error.lineno}," if isinstance(error, SyntaxError) and error.lineno else ""
-    reason = getattr(error, "msg", error)
-    return f"{path}{line} is not valid Python: {reason}; correct it and run again"

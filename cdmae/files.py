@@ -61,6 +61,12 @@ def link(path: Path | str, target: Path | str) -> None:
         path.chmod(path.stat().st_mode & ~0o222)
 
 
+def link_folder(path: Path | str, target: Path | str) -> None:
+    """Link or copy all files of a folder into a new folder, complete or not at all."""
+    with complete(target) as aside:
+        shutil.copytree(path, aside, copy_function=link)
+
+
 def write_text(path: Path | str, text: str) -> None:
     """Write a text file in UTF-8, complete or not at all."""
     with complete(path) as aside:

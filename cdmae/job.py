@@ -23,7 +23,7 @@ import time
 import types
 import typing
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,12 @@ _work: list[float] = []  # the seconds of this job's work, without its start
 _locks: list[FileLock] = []  # of this job's GPUs; the system releases them when the process ends
 
 
-def run(function: Callable[..., Any], job: Any, **more: Any) -> typing.NoReturn:
+def run(function: Callable[..., Any], job: Any) -> typing.NoReturn:
     """Call a function with the inputs, output, parameters and threads of a job; end the process.
 
-    job: the object ``snakemake`` of a script. more: further arguments by name. Everything that the
-    job prints goes to its log and to the terminal. With several GPUs, the script runs once per GPU
-    (torchrun); on several nodes, by srun.
+    job: the object ``snakemake`` of a script. Everything that the job prints goes to its log and to
+    the terminal. With several GPUs, the script runs once per GPU (torchrun); on several nodes, by
+    srun. A function that returns a number returns the seconds of its work that the report counts.
     """
     is_worker = WORKER in os.environ
     if not is_worker:
@@ -64,7 +64,7 @@ def run(function: Callable[..., Any], job: Any, **more: Any) -> typing.NoReturn:
         signal.signal(signal.SIGTERM, _stop)
         end_with_parent()
         gpus, nodes = job.resources.get("gpu"), job.resources.get("nodes", 1)
-        values = arguments(function, job, **more)
+        values = arguments(function, job)
         if not is_worker:
             os.environ[STATE] = str(values.get("state", ""))
         if nodes > 1 and not is_worker:
@@ -75,29 +75,29 @@ def run(function: Callable[..., Any], job: Any, **more: Any) -> typing.NoReturn:
                 _start_on_gpus(gpus)
                 return
         began = time.monotonic()
-        function(**values)
-        _work.append(time.monotonic() - began)
+        seconds = function(**values)
+        _work.append(time.monotonic() - began if seconds is None else seconds)
 
     ending(work)
 
 
-def arguments(function: Callable[..., Any], job: Any, **more: Any) -> dict[str, Any]:
+def arguments(function: Callable[..., Any], job: Any) -> dict[str, Any]:
     """Return the arguments of a function by name.
 
-    A parameter takes the value of that name in `more`, in ``params.settings``, in the rule's named
-    inputs and outputs, in its other params, or of a wildcard; ``output``, ``threads`` and
-    ``memory`` in megabytes are the rule's. The path of several files is their folder, and of none
-    is None. Settings become the annotated class. The fields of the class of a parameter `files` are
-    filled in the same way.
+    A parameter takes the value of that name in ``params.settings``, in the rule's named inputs and
+    outputs, in its other params, or of a wildcard; ``output``, ``threads`` and ``memory`` in
+    megabytes are the rule's. The path of several files is their folder, and of none is None.
+    Settings become the annotated class. The fields of the class of a parameter `files` are filled
+    in the same way. Settings with ``targets`` add the arguments of `on_targets`.
     """
     params = dict(job.params.items())
-    settings = params.get("settings")
+    settings = params.get("settings", {})
     known = dict(job.wildcards.items()) | params
-    known |= {"output": job.output[0], "threads": job.threads}
+    known |= {"output": list(job.output), "threads": job.threads}
     known |= {"memory": job.resources.get("mem_mb")}
-    known |= dict(job.output.items()) | dict(job.input.items())
-    known |= settings if isinstance(settings, Mapping) else {}
-    known |= more
+    known |= dict(job.output.items()) | dict(job.input.items()) | settings
+    if "targets" in settings:
+        known |= on_targets(job)
     if "state" in known:
         known["state"] = _state(job)
     hints = hints_of(function)
@@ -133,29 +133,30 @@ def is_settings(hint: Any) -> bool:
     return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
 
 
-def on_targets(job: Any, *runs: str) -> dict[str, Any]:
-    """Return the arguments of a function that searches or measures targets, one entry per target.
+def on_targets(job: Any) -> dict[str, Any]:
+    """Return the arguments of a function that searches or measures targets.
 
-    ``params.settings`` of the job lists the targets, as pairs of a collection and a split. runs:
-    the inputs that are folders of runs; their files are listed target by target.
+    The targets are pairs of a collection and a split. ``folders`` has the distinct collections of
+    the job, ``names``, ``collections``, ``splits`` and ``outputs`` have an item per target, and
+    ``runs`` and ``candidates`` a run of every system for the first target, then for the second one.
     """
     targets = job.params.settings["targets"]
-    found = {Path(file).parent for file in job.input.get("collections", [])}
-    folders = {folder.name: folder for folder in found}
+    read = [Path(file).parent for file in job.input.get("collections", [])]
+    folders = {folder.name: folder for folder in read}
     files = [f"{collection}.{split}.parquet" for collection, split in targets]
-    output = Path(job.output[0])
-    if not output.suffix:
-        output.mkdir(exist_ok=True)
-    return {
+    found: dict[str, Any] = {
+        "folders": list(folders.values()),
         "names": [collection for collection, _ in targets],
         "collections": [folders.get(collection) for collection, _ in targets],
         "splits": [split for _, split in targets],
-        "outputs": [output / file for file in files],
-        **{
-            name: [Path(folder, file) for file in files for folder in _all(job.input[name])]
-            for name in runs
-        },
     }
+    for name in {"runs", "candidates"} & set(job.input.keys()):
+        found[name] = [Path(folder, file) for file in files for folder in _all(job.input[name])]
+    output = job.output.get("runs")
+    if output:
+        Path(output).mkdir(exist_ok=True)
+        found["outputs"] = [Path(output, file) for file in files]
+    return found
 
 
 def _all(paths: Any) -> list[str]:

@@ -15,7 +15,7 @@ Paths are below ``results/``.
 ``runs/{system}/{part}/{collection}.{split}.parquet``, by `runs`
     one row per query in the order of the split: ``passages`` list<int32>, ``scores`` list<float32>.
     part: ``evaluated``, or the collection and split again for the queries that a stage trains on
-``vectors/{system}/{collection}/``, by `retrieval.vectors`
+``vectors/{system}/{part}/{collection}/``, by `retrieval.vectors`
     ``00000.npy``, ``00001.npy``, ... float32 [p, D]; of sparse vectors ``00000.npz``, ... CSR
     matrices of SciPy
 ``measures/{system}.tsv``, by `evaluation.per_query`
@@ -34,7 +34,7 @@ PLACES = {
     "about": "collections/{collection}/about.json",
     "collection": "collections/{collection}",
     "tokens": "tokens/{start}/{collection}",
-    "bm25": "bm25/{collection}",
+    "bm25": "bm25/{system}/evaluated/{collection}",
     "fusion": "runs/{system}/evaluated/weights.json",
     "tokenizer": "tokenizers/{start}",
     "ngrams": "ngrams/{importance}/{start}/{collection}",
@@ -45,8 +45,8 @@ PLACES = {
     "teacher": "teachers/{system}.parquet",
     "trained": "trained/{system}",
     "model": "models/{system}",
-    "vectors": "vectors/{system}/{collection}",
-    "sparsity": "sparsity/{system}.json",
+    "vectors": "vectors/{system}/evaluated/{collection}",
+    "sparsity": "runs/{system}/evaluated/sparsity.json",
     "run": "runs/{system}/evaluated/{collection}.{split}.parquet",
     "trec": "trec/{system}/{collection}.{split}.run",
     "measures": "measures/{system}.tsv",

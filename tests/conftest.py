@@ -217,11 +217,6 @@ def toy(monkeypatch):
         size: Positive = 1
         """Passages."""
 
-        def check(self):
-            if self.size == 13:
-                raise InputError("size is 13; expected no unlucky number")
-            return collections.Counts(splits={"train": collections.Judgments(64, 1)})
-
         def judged(self):
             if self.size == 14:
                 raise InputError("size is 14; expected less")

@@ -2,7 +2,7 @@
 look at.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import chdir
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from snakemake.settings.types import (
 )
 
 from cdmae.errors import InputError
+from workflow import fingerprint
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,7 +51,8 @@ def plan(
     values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0
 ) -> dict[tuple[str, str], Planned]:
     """Plan a whole config, or some targets of it, by rule and name; all code has the fingerprint 1."""
-    with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", ones):
+    plain = mock.patch("workflow.fingerprint.executed", fingerprint.executed.__wrapped__)
+    with chdir(ROOT), mock.patch("workflow.fingerprint._module", one), plain:
         known = dry_run(
             targets=targets,
             values={**values, "standalone": True},
@@ -78,9 +80,9 @@ def records(values: dict[str, Any], *targets: str, **machine: int) -> list[Job]:
     return [job.record for job in plan(values, *targets, **machine).values()]
 
 
-def ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
-    """Return the fingerprint 1 for every module."""
-    return dict.fromkeys([script, *modules], "1")
+def one(module: str) -> tuple[str, list[str]]:
+    """Return a hash for a module, which imports nothing."""
+    return "1", []
 
 
 def changed(before: dict, after: dict) -> set[tuple[str, str]]:

@@ -66,11 +66,8 @@ def judgments_of(engine, folder):
         hits = engine.pool(text, "docs", 2)
         return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
 
-    corpus = [
-        {"passage_id": f"p{row}", "title": "", "text": text} for row, text in enumerate(TEXTS)
-    ]
     about = {"collection": "docs", "passages": len(TEXTS), "who": "me"}
-    return Judgments(folder, corpus, pool, list(SCORES), **about)
+    return Judgments(folder, pool, list(SCORES), **about)
 
 
 def app_of(engine, **options):

@@ -70,6 +70,7 @@ def test_a_reader_that_leaves_is_no_error():
         "table_main --configfile config/smoke.yaml config/full.yaml",
         "--configfile config/smoke.yaml config/full.yaml -- table_main",
         "-n --configfile config/smoke.yaml --configfile config/full.yaml -- table_main",
+        "-n --configfile=config/smoke.yaml --configfile=config/full.yaml -- table_main",
     ],
 )
 def test_snakemake_reads_targets_before_and_behind_config_files(words):

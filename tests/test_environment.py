@@ -43,13 +43,7 @@ def parsed(name, *words):
 @pytest.mark.parametrize(
     ("keys", "system", "missing", "what"),
     [
-        ("", ["--system", "cdmae-stage3"], "vectors/cdmae-stage3/pydocs", "./run"),
-        (
-            "evaluation: {keep_vectors: false}",
-            ["--system", "cdmae-stage3"],
-            "vectors/cdmae-stage3/pydocs",
-            "./run {}/vectors/cdmae-stage3/pydocs",
-        ),
+        ("", ["--system", "cdmae-stage3"], "vectors/cdmae-stage3/evaluated/pydocs", "./run"),
         ("", [], "measures/bm25.tsv", "./run"),  # by which it would choose
     ],
 )

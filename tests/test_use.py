@@ -36,7 +36,7 @@ def retriever(tiny, tmp_path_factory):
     inference.write_vectors(
         encoder={"encoded_by": "vectors"},
         model=top / "model",
-        tokens=tiny.tokens,
+        source=tiny.tokens,
         output=top / "vectors",
     )
     source = folder.Source(

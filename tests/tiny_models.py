@@ -77,6 +77,7 @@ def padded(sequences, pad=0, types=None):
 
 
 ALL = tuple(FAMILIES)
+ROTARY = ("modernbert", "nomic_bert", "gte")  # transformers computes their angles in float32
 
 
 def own_weights(scores, texts, words):

@@ -1,159 +1,142 @@
-"""Map a script, and the project's modules that it imports, to hashes of their syntax trees.
+"""Hashes of what a result depends on besides its inputs and settings.
 
-Comments, docstrings, blank lines and formatting do not count: changing them restarts no job. The
-mapping lets the workflow name the module that changed. The hashes are the same on every supported
-Python.
+These are the project's modules, templates and tables, and the user's files. Snakemake records the
+hashes as parameters of a job, and runs the job again if one of them has changed.
 """
 
 from __future__ import annotations
 
 import ast
-import functools
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator
+import inspect
+import textwrap
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
-from cdmae.errors import InputError, not_python
 from cdmae.files import digest
 
 PACKAGE = "cdmae"
-FOLLOWED = (PACKAGE,)
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = (".j2", ".css", ".js", ".csv")
-LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
 # Modules, and packages, that affect no result: jobs receive the settings as parameters.
 NEUTRAL = tuple(
     f"{PACKAGE}.{name}"
     for name in ("cli", "config", "errors", "fields", "job", "layout", "log", "terminal")
 )
 # members of classes of settings that check, describe or plan, and decide no result
-NO_RESULT = ("__post_init__", "in_words", "unread")
+NO_RESULT = ("__post_init__", "check", "in_words", "unread")
+LARGE = 10**8  # bytes of a file that is not read as a whole
+CONTENT = "content of "  # of the keys of users' files
 
 
-def fingerprint(
-    script: Path | str, plugins: Iterable[str] = (), *, root: Path | str = ROOT
-) -> dict[str, str]:
-    """Map a script below `root` and every project module that it imports to a short hash.
+@cache
+def executed(*sources: str | type) -> dict[str, str]:
+    """Map what a job executes to hashes: modules with all that they import, and settings.
 
-    `plugins` are modules that the settings name, such as ``cdmae.masking.strategies.importance``,
-    which no import statement shows. Imports inside functions count; imports for type checkers do
-    not. Raises `FileNotFoundError` for a plugin or a script that does not exist, and `InputError`
-    for a file that is not Python.
+    sources: names of scripts and modules, and classes of settings, in which constants, properties
+    and methods count, such as the number of ``spans`` of an objective. Settings themselves are
+    parameters. Imports inside functions count; comments, docstrings, formatting and imports for
+    type checkers do not.
     """
-    root = Path(root)
     hashes: dict[str, str] = {}
-    waiting = [Path(script).as_posix(), *plugins]
+    waiting = [source for source in sources if isinstance(source, str)]
+    waiting = [f"workflow.scripts.{name}" if name.isidentifier() else name for name in waiting]
     while waiting:
-        module = waiting.pop()
-        if module in hashes or module.startswith(NEUTRAL):
+        name = waiting.pop()
+        if name in hashes or name.startswith(NEUTRAL):
             continue
-        path = root / module if module.endswith(".py") else _path(module, root)
-        if path is None:
-            raise FileNotFoundError(f"there is no module {module} below {root}")
-        hashes[module], names = _parse(path.read_bytes(), str(path))
-        parent = module.rpartition(".")[0]  # the package, which is imported first
-        package = module if path.name == "__init__.py" else parent
-        for name in [parent, *(importlib.util.resolve_name(name, package) for name in names)]:
-            while name.split(".")[0] in FOLLOWED and _path(name, root) is None:
-                name = name.rpartition(".")[0]  # an object in a module
-            waiting += [name] if name.split(".")[0] in FOLLOWED else []
+        hashes[name], imported = _module(name)
+        waiting += imported
+    for kind in sources:
+        for owner in () if isinstance(kind, str) else kind.__mro__:
+            if owner.__module__.startswith(f"{PACKAGE}.config"):
+                hashes[f"{owner.__module__}.{owner.__qualname__}"] = _settings(owner)
     return {name: hashes[name] for name in sorted(hashes)}
 
 
-def texts(*folders: str, root: Path | str = ROOT) -> dict[str, str]:
-    """Map each folder of the project to one hash of the files in it that are not Python.
+@cache
+def _module(name: str) -> tuple[str, list[str]]:
+    """Return the hash of a module, and the modules of the project that it imports."""
+    path = _path(name)
+    tree = _Executed().visit(ast.parse(path.read_bytes(), str(path)))
+    parent = name.rpartition(".")[0]  # the package, which is imported first
+    package = name if path.name == "__init__.py" else parent
+    found = [parent]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (f"{node.module}." if node.module else "")
+            found += [module + alias.name for alias in node.names]
+    absolute = [importlib.util.resolve_name(each, package) for each in found]
+    own = [each for each in absolute if each.split(".")[0] == PACKAGE]
+    # the others are objects in a module
+    modules = [each if _path(each).exists() else each.rpartition(".")[0] for each in own]
+    return _hash(ast.unparse(tree)), modules
 
-    These are templates, styles and tables, of which a job reads all that a page needs.
-    """
+
+def _settings(owner: type) -> str:
+    """Return the hash of what a job executes of a class of settings itself."""
+    tree = _Executed().visit(ast.parse(textwrap.dedent(inspect.getsource(owner))))
+    own = []
+    for node in tree.body[0].body:
+        targets = node.targets if isinstance(node, ast.Assign) else [node]
+        names = [getattr(each, "id", getattr(each, "name", "")) for each in targets]
+        decides_nothing = all(name.startswith(NO_RESULT) for name in names)
+        if not isinstance(node, ast.AnnAssign) and not decides_nothing:
+            own.append(ast.unparse(node))
+    return _hash("\n".join(own))
+
+
+class _Executed(ast.NodeTransformer):
+    """Drops docstrings, and what only type checkers read."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:  # noqa: N802 (the name that ast calls)
+        return None if isinstance(node.value, ast.Constant) else node
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:  # noqa: N802
+        self.generic_visit(node)
+        return node.orelse if "TYPE_CHECKING" in ast.unparse(node.test) else node
+
+
+def _path(module: str) -> Path:
+    path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
+    return path if path.exists() else path.with_suffix("") / "__init__.py"
+
+
+def texts(folders: Iterable[str]) -> dict[str, str]:
+    """Map each folder of the project to one hash of its templates, styles and tables."""
     hashes = {}
     for folder in folders:
-        paths = sorted(path for path in Path(root, folder).rglob("*.*") if path.suffix in TEXTS)
-        names = (path.relative_to(root).as_posix() for path in paths)
-        content = "".join(f"{name} {digest(Path(root, name))}\n" for name in names)
-        hashes[folder] = _hash(content)
+        paths = sorted(path for path in Path(ROOT, folder).rglob("*.*") if path.suffix in TEXTS)
+        hashes[folder] = _hash(str([(path.name, digest(path)) for path in paths]))
     return hashes
 
 
-def executed(kind: type, *, root: Path | str = ROOT) -> dict[str, str]:
-    """Map a class of settings, and the classes that it extends, to hashes of what a job executes.
+def contents(paths: Iterable[str]) -> dict[str, str]:
+    """Map ``content of PATH`` to the digest of each of the user's files, or of each folder.
 
-    These are constants, properties and methods, such as the number of ``spans`` of an objective.
-    The settings themselves are parameters; checks and descriptions decide no result.
+    Snakemake compares files by time. It would miss a table that an older one replaced (`mv`,
+    `cp -p`, archives and backups keep times), and repeat every training after a `touch`.
     """
-    hashes = {}
-    for owner in kind.__mro__:
-        if not owner.__module__.startswith(f"{PACKAGE}.config"):
-            continue
-        path = _path(owner.__module__, Path(root))
-        tree = ast.parse(path.read_bytes())
-        (found,) = (node for node in tree.body if getattr(node, "name", "") == owner.__qualname__)
-        own = [node for node in found.body if not isinstance(node, ast.AnnAssign | ast.Expr)]
-        text = "".join(_text(node) for node in own if not _decides_nothing(node))
-        hashes[f"{owner.__module__}.{owner.__qualname__}"] = _hash(text)
-    return hashes
+    return {f"{CONTENT}{path}": _content(path) for path in sorted(set(map(str, paths)))}
 
 
-def _decides_nothing(node: ast.stmt) -> bool:
-    targets = node.targets if isinstance(node, ast.Assign) else [node]
-    names = [getattr(each, "id", getattr(each, "name", "")) for each in targets]
-    return all(name in NO_RESULT or name.startswith("check") for name in names)
-
-
-def _path(module: str, root: Path) -> Path | None:
-    base = root.joinpath(*module.split("."))
-    paths = (base.with_suffix(".py"), base / "__init__.py")
-    return next((path for path in paths if path.is_file()), None)
-
-
-@functools.cache
-def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
-    """Return the hash of a source file, and the names of the modules that it imports."""
-    try:
-        tree = ast.parse(source, path)
-    except (SyntaxError, ValueError) as error:  # the latter for null bytes, before Python 3.12
-        raise InputError(not_python(path, error)) from None
-    return _hash(_text(tree)), tuple(dict.fromkeys(_imports(tree)))
+@cache
+def _content(path: str) -> str:
+    """Return the digest of a file or a folder; of a large file, of its size and 100 pieces."""
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    if size <= LARGE:
+        return digest(path)
+    hashed = hashlib.sha256(str(size).encode())
+    with open(path, "rb") as file:
+        for number in range(100):
+            file.seek(number * size // 100)
+            hashed.update(file.read(1 << 16))
+    return hashed.hexdigest()[:16]
 
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _text(node: object) -> str:
-    """Write a syntax tree as text.
-
-    Docstrings, positions, empty fields, and fields that only some versions of Python have are
-    omitted.
-    """
-    if isinstance(node, list):
-        return "[" + ",".join(map(_text, node)) + "]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    texts = []
-    for name, value in ast.iter_fields(node):
-        if name in LEFT_OUT or value is None or value == []:
-            continue
-        if name == "body" and _is_documented(node):
-            value = value[1:]
-        texts.append(f"{name}={_text(value)}")
-    return f"{type(node).__name__}({','.join(texts)})"
-
-
-def _is_documented(node: ast.AST) -> bool:
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    return isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
-
-
-def _imports(node: ast.AST) -> Iterator[str]:
-    """Yield the names that the statements in a node import, but for type checkers."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            yield from (alias.name for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            module = "." * child.level + (f"{child.module}." if child.module else "")
-            yield from (module + alias.name for alias in child.names)
-        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
-            yield from _imports(ast.Module(child.orelse, []))
-        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-            yield from _imports(child)

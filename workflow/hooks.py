@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import difflib
 import fcntl
-import filecmp
 import html
 import logging
 import os
@@ -28,9 +27,9 @@ from snakemake.settings.enums import Quietness
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from cdmae.log import say
+from cdmae.report.sources import TABLES
 from cdmae.terminal import printable
 from workflow import reasons
-from workflow.facts import TABLES
 
 if TYPE_CHECKING:
     from snakemake.jobs import Job
@@ -80,16 +79,14 @@ def lock(results: str) -> None:
 
 
 def delete_kept(results: str) -> None:
-    """Delete what jobs have kept in case they end badly, where their outputs exist.
+    """Delete finished trainings' states and finished pieces of outputs, where the outputs exist.
 
     Snakemake deletes the output of a job that fails, even if its work was done: a signal, a time
-    limit or a full disk may come at the last moment. The states of trainings and finished pieces of
-    vectors, texts and scores therefore stay until Snakemake has recorded the outputs.
+    limit or a full disk may come at the last moment. States and pieces stay until then.
     """
     for about in Path(results, "state").glob("*/*/*/about.json"):
-        name = about.parents[1].name  # state/{rule}/{name}/{hash}/about.json
-        made = [Path(results, folder, name, "about.json") for folder in ("encoders", "trained")]
-        if any(path.exists() and filecmp.cmp(about, path, shallow=False) for path in made):
+        rule, name = about.parts[-4:-2]  # state/{rule}/{name}/{hash}/about.json
+        if Path(results, "encoders" if rule == "pretrain" else "trained", name).exists():
             shutil.rmtree(about.parent, ignore_errors=True)
     for pieces in Path(results).rglob(".*.pieces"):
         if pieces.with_name(pieces.name[1:].removesuffix(".pieces")).exists():
@@ -124,16 +121,13 @@ def suggestion(target: str, rules: Iterable[Rule]) -> str:
 
 
 class Terminal:
-    """A filter of Snakemake's log, which adds what a run prints instead of blocks.
-
-    It also collects the logs of failed jobs, and names the nearest target if a target is unknown.
-    """
+    """A filter of Snakemake's log, which adds what a run prints instead of blocks."""
 
     def __init__(self, workflow: Workflow, results: str) -> None:
-        """Take Snakemake's workflow, and the folder of the results."""
+        """Print for Snakemake's workflow; `results` is the folder of its results."""
         self.workflow = workflow
         self.results = results
-        self.jobs: list[Job] = []  # those of the run, once they are known
+        self.jobs: list[Job] = []  # of the run, once they are known
         self.started: dict[int, int] = {}  # the number of a job, also when it is tried again
         self.failed: dict[str, None] = {}  # logs
 
@@ -146,8 +140,7 @@ class Terminal:
             self.failed[record.log[0]] = None
             if is_brief:
                 words = f"{record.rule_name} has failed: {record.log[0]} {record.rule_msg or ''}"
-                words = textwrap.shorten(printable(words), LONGEST, placeholder=" ...")
-                _say(record, words)
+                _say(record, textwrap.shorten(printable(words), LONGEST, placeholder=" ..."))
         elif event == LogEvent.RUN_INFO and is_brief:
             if self.jobs:
                 return False  # the second table of a dry run
@@ -174,9 +167,8 @@ class Terminal:
         for rule in self.workflow.rules:
             own = [job for job in self.jobs if job.rule == rule]
             why = dict.fromkeys(reasons.of_job(self.workflow.dag.reason(job)) for job in own)
-            reason = printable("; ".join(why), 10_000)
-            reason = textwrap.shorten(reason, LONGEST - 60, placeholder=" ...")
-            lines += [f"{rule.name:<14}{len(own):>6}   {reason}"] if own else []
+            reason = textwrap.shorten("; ".join(why), LONGEST - 30, placeholder=" ...")
+            lines += [f"{rule.name:<14}{len(own):>6}   {printable(reason)}"] if own else []
         return "\n".join([*lines, f"total{len(self.jobs):>15}\n"])
 
     def succeed(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cdmae.fields import show
-from workflow.contents import PREFIX
+from workflow.fingerprint import CONTENT
 
 if TYPE_CHECKING:
     from snakemake.jobs import Reason
@@ -37,46 +37,34 @@ def changes(before: Iterable[str], now: Iterable[str]) -> str:
         old, new = _read(before), _read(now)
     except (SyntaxError, TypeError, ValueError):
         return "its parameters were recorded by another version of the workflow"
-    # as text, because nan differs from itself
-    keys = [key for key in old | new if repr(old.get(key)) != repr(new.get(key))]
-    words = [_in_words(key, old, new) for key in keys[:SHOWN]]
-    more = [f"{len(keys) - SHOWN} more"] if len(keys) > SHOWN else []
-    return "; ".join(words + more)
-
-
-def _in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Describe the change of one key; for a module or a file, only its name."""
-    if key.startswith(PREFIX):
-        return key
-    if key.endswith(".py") or re.match(r"(cdmae|benchmarks|config)[./]", key):
-        return f"code of {key}"
-    name = key.removeprefix("settings.")
-    if key not in before:
-        return f"{name} is {show(now[key])} and was not set"
-    if key not in now:
-        return f"{name} was {show(before[key])} and is not set"
-    return f"{name} was {show(before[key])} and is {show(now[key])}"
+    words = []
+    for key in old | new:
+        was = f"was {show(old[key])}" if key in old else "was not set"
+        is_now = f"is {show(new[key])}" if key in new else "is not set"
+        if key.startswith(CONTENT):
+            changed = key
+        elif re.match(r"(cdmae|workflow|config)[./]", key):
+            changed = f"code of {key}"
+        else:
+            changed = f"{key.removeprefix('settings.')} {was} and {is_now}"
+        if key not in old or key not in new or old[key] != new[key]:
+            words.append(changed)
+    more = [f"{len(words) - SHOWN} more"] if len(words) > SHOWN else []
+    return "; ".join(words[:SHOWN] + more)
 
 
 def _read(recorded: Iterable[str]) -> dict[str, Any]:
     """Read recorded parameters as one mapping; dots join the keys of nested mappings."""
     values: dict[str, Any] = {}
     for text in recorded:
-        tree = _Numbers().visit(ast.parse(text, mode="eval"))
-        values |= _flat(dict(ast.literal_eval(tree)))
+        numbers = re.sub(r"(?<=: )-?(inf|nan)\b", r"'\1'", text)  # which `repr` writes as names
+        values |= _flat(ast.literal_eval(numbers))
     return values
-
-
-class _Numbers(ast.NodeTransformer):
-    """Read ``inf`` and ``nan``, which `repr` writes as names, as numbers."""
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802 (the name that ast calls)
-        return ast.Constant(float(node.id)) if node.id in ("inf", "nan") else node
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for key, value in values.items():
+    for key, value in dict(values).items():
         path = f"{above}{key}"
         found |= _flat(value, f"{path}.") if isinstance(value, dict) and value else {path: value}
     return found

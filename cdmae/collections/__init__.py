@@ -54,6 +54,7 @@ class Source:
     """Hold a source's settings, and define the methods that the workflow calls, with defaults.
 
     queries_are_cut: whether each query is a sentence that was cut from its relevant passages.
+    shared: the entry of `collections` whose passages are this collection's; empty for own ones.
     writer, keywords_of: how another job writes the texts that `load` reads from the file `texts`:
     a sequence-to-sequence model, or an estimate of importance, which chooses keywords (entries of
     `importance`, `starts` and `collections`); empty without such a job. of_a_writer: the settings
@@ -61,6 +62,7 @@ class Source:
     """
 
     queries_are_cut = False
+    shared = ""
     writer = ""
     keywords_of = ()
     of_a_writer = frozenset[str]()
@@ -97,13 +99,6 @@ class Source:
         Nothing is read for the estimate. Returns None if the numbers are not known.
         """
         return None
-
-    def check(self) -> Counts:
-        """Read the whole source and count what it holds.
-
-        Raises `InputError` with file and line for the first error.
-        """
-        return counts(self.load())
 
     def load(self, threads: int = 1) -> Collection:
         """Read or make the collection; ``about`` counts the rows that were read and dropped.

@@ -44,16 +44,11 @@ class Folder(Source):
         return list(dict.fromkeys(file for rows in every for file in rows.files))
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate the passages, the words per passage, and the queries by split.
-
-        The estimate uses the files' sizes and their first lines.
-        """
+        """Estimate the passages and the words per passage; count the queries of each split."""
         parts = self.parts()
-        passages, words, _ = parts.passages.size()
-        queries = {
-            split: parts.qrels.get(split, rows).size()[2] for split, rows in parts.queries.items()
-        }
-        return passages, words, expected_after(queries, self.holdout)
+        asked = {split: parts.qrels.get(split, rows) for split, rows in parts.queries.items()}
+        queries = {split: len({row[0] for _, row in rows.rows()}) for split, rows in asked.items()}
+        return *parts.passages.size(), expected_after(queries, self.holdout)
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""

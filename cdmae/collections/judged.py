@@ -20,6 +20,7 @@ from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from cdmae.collections.store import Collection
 
@@ -55,26 +56,14 @@ class Rows:
         """Yield the line of each row, and the row."""
         return self.read(self.files)
 
-    def size(self) -> tuple[int, float, int]:
-        """Estimate the rows, the words per last column, and the values in the first column.
-
-        The numbers in the first rows of each file are scaled up to the lines of the file.
-        """
-        number = 0.0
-        values = 0.0
-        words = 0
-        rows = 0
-        for file in self.files:
-            sample = list(islice(self.read([file]), _SAMPLE))
-            last = max((line for line, _ in sample), default=1)
-            times = 1.0
-            if len(sample) == _SAMPLE:
-                times = max(1.0, tables.estimated_lines(file, last) / last)
-            rows += len(sample)
-            words += sum(len(scripts.words(str(row[-1]))) for _, row in sample)
-            number += times * len(sample)
-            values += times * len({row[0] for _, row in sample})
-        return round(number), words / max(1, rows), round(values)
+    def size(self) -> tuple[int, float]:
+        """Estimate the number of rows, and the words in the last column, from the first rows."""
+        sample = [row for _, row in islice(self.rows(), _SAMPLE)]
+        words = sum(len(scripts.words(str(row[-1]))) for row in sample) / max(1, len(sample))
+        if len(sample) < _SAMPLE:
+            return len(sample), words
+        letters = sum(len(str(value).encode()) for row in sample for value in row)
+        return round(tables.size(self.files) / letters * len(sample)), words
 
 
 @dataclass(frozen=True)
@@ -96,7 +85,7 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from cdmae.collections.store import PASSAGES, Collection, table_of
+    from cdmae.collections.store import PASSAGES, table_of
 
     rows = ((*row, line) for line, row in parts.passages.rows())
     read = table_of(rows, PASSAGES.append(pa.field("line", pa.int64())))
@@ -110,9 +99,18 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
         **about,
         "passages": len(table),
         "passages without text, dropped": len(read) - len(table),
-        "queries": {},
     }
-    every = read["passage_id"].to_pandas()
+    return asked(parts, table, read["passage_id"].to_pandas(), about)
+
+
+def asked(parts: Parts, table: pa.Table, every: pd.Series, about: dict[str, Any]) -> Collection:
+    """Read and check the queries and judgments of passages.
+
+    table: the passages. every: their ids, and those of passages without text.
+    """
+    from cdmae.collections.store import Collection
+
+    about = {**about, "queries": {}}
     kept = table["passage_id"].to_pandas()
     by_path = {rows.path: _queries(rows) for rows in parts.queries.values()}
     queries = {}

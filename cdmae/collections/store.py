@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -39,13 +40,15 @@ class Collection:
     passages: a table (passage_id, title, text), P rows, of which MS MARCO's take 4 GB. queries: for
     each split, a frame (query_id, text). qrels: for each split with judgments, a frame (query_id,
     passage_id, grade); passage_id is missing if the passage is not in the collection. about: facts
-    to record as JSON values, such as versions, counts, and reasons for dropped rows.
+    to record as JSON values, such as versions, counts, and reasons for dropped rows. shared: the
+    folder of another collection that has the same passages, which are linked instead of written.
     """
 
     passages: pa.Table
     queries: dict[str, pd.DataFrame]
     qrels: dict[str, pd.DataFrame]
     about: dict[str, Any]
+    shared: Path | None = None
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
         """Yield the (id, title, text) of every passage."""
@@ -87,7 +90,10 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
             judgments = collection.qrels[split]
             qrels.append(_numbered(split, judgments, query_rows, passages["passage_id"]))
     with complete(folder / "passages.parquet") as aside:
-        pq.write_table(passages, aside, row_group_size=ROW_GROUP, write_page_checksum=True)
+        if collection.shared:
+            aside.symlink_to(Path(os.path.relpath(collection.shared, folder), "passages.parquet"))
+        else:
+            pq.write_table(passages, aside, row_group_size=ROW_GROUP, write_page_checksum=True)
     _write_frames(folder / "queries.parquet", QUERIES, queries)
     _write_frames(folder / "qrels.parquet", QRELS, qrels)
     write_json(folder / "about.json", collection.about)

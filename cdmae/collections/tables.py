@@ -16,7 +16,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -191,15 +190,10 @@ def rows(path: Path, columns: tuple[str, ...] = ()) -> Iterator[Row]:
         yield Row(path, number, {key.strip().casefold(): value for key, value in values.items()})
 
 
-def estimated_lines(path: Path, number: int) -> float:
-    """Estimate the lines of a file from its size and the size of its first `number` lines."""
-    if suffix_of(path) == ".parquet":
-        import pyarrow.parquet as pq
-
-        return pq.read_metadata(path).num_rows
-    size = path.stat().st_size * (_RATIO if path.suffix in PACKED else 1)
-    with opened(path) as file:
-        return number * size / max(1, sum(map(len, islice(file, number))))
+def size(paths: list[Path]) -> int:
+    """Estimate the bytes of files without their compression."""
+    packed = (*PACKED, ".parquet")
+    return sum(path.stat().st_size * (_RATIO if path.suffix in packed else 1) for path in paths)
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -46,7 +46,13 @@ def each_file(arguments: list[str]) -> list[str]:
     The first word after the option is a file, and so is every further one that ends in .yaml or
     .yml.
     """
-    words = [CONFIGFILE if word == f"{CONFIGFILE}s" else word for word in arguments]
+    words = []
+    for word in arguments:
+        option, _, file = word.partition("=")
+        if option in (CONFIGFILE, f"{CONFIGFILE}s"):
+            words += [CONFIGFILE, file] if file else [CONFIGFILE]
+        else:
+            words.append(word)
     return repeated(CONFIGFILE, words, lambda word: Path(word).suffix in YAML)
 
 

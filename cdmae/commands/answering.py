@@ -74,18 +74,20 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     system = config.systems[name]
     reads = {}
 
-    def read(key: str, what: str, *, asked: bool = False, **names: str) -> None:
+    def read(key: str, what: str, **names: str) -> None:
         names = {"collection": collection, "system": name, **names}
-        reads[key] = existing(place(config.results, what, **names), asked=asked)
+        reads[key] = existing(place(config.results, what, **names), kept=what == "vectors")
 
     if system.kind == "bm25":
-        read("index", "bm25", asked=True, collection=system.indexed(collection))
+        read("index", "bm25")
     if system.kind in ("retriever", "head", "reranker"):
         read("model", "trained", system=systems.model_of(config, name))
     if system.kind == "reranker":
-        read("tokens", "tokens", start=config.encoders[system.encoder].start)
+        owner = config.collections[collection].settings.shared or collection
+        start = config.encoders[system.encoder].start
+        read("tokens", "tokens", start=start, collection=owner)
     if system.encoded_by:
-        read("vectors", "vectors", asked=not systems.keeps_vectors(config, name))
+        read("vectors", "vectors")
     if system.kind == "fusion":
         reads["weights"] = _weights(config, name)
     return {

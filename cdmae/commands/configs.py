@@ -59,9 +59,11 @@ def chosen_collection(config: Config, name: str | None) -> str:
     return chosen("collection", name, known, systems.only_searched(config) or whole or known)
 
 
-def existing(path: str, *, asked: bool = False) -> str:
-    """Check that a result exists; `asked`: whether a run makes it only on request."""
+def existing(path: str, *, kept: bool = False) -> str:
+    """Check that a result exists; `kept`: whether `evaluation.keep_vectors` decides that."""
     if not Path(path).exists():
-        what = f"./run {path}" if asked else "./run"
-        raise InputError(f"{path} does not exist yet; {what} with the same config files makes it")
+        when = " if the collection is evaluated, keep_vectors is true and the seed is the first one"
+        raise InputError(
+            f"{path} does not exist yet; ./run with the same config files makes it{when * kept}"
+        )
     return path

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import tempfile
+from contextlib import chdir
 from dataclasses import replace
-from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import yaml
 from typer import Argument, Option
 
 from cdmae.commands.configs import ROOT
-from cdmae.commands.planning import plan
 from cdmae.config import pretrained
+from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.files import write_text
 from cdmae.formats import memory, plural
@@ -47,12 +47,13 @@ def new(
         ),
     ] = "",
     head: Annotated[
-        str,
-        Option(help="dense or sparse, if an encoder's files do not say that it is a SPLADE"),
-    ] = "",
+        Literal["dense", "sparse"] | None,
+        Option(help="for an encoder whose files do not say that it is a SPLADE"),
+    ] = None,
     source: Annotated[
-        str, Option(help="beir, msmarco, pairs or text, for a folder that could be several")
-    ] = "",
+        Literal["beir", "msmarco", "pairs", "text"] | None,
+        Option(help="for a folder that could be several"),
+    ] = None,
     query: Annotated[
         str, Option(help="the column of the queries of pairs, if its name is not a usual one")
     ] = "",
@@ -68,13 +69,11 @@ def new(
 
     FOLDER is in BEIR's layout or MS MARCO's, holds tables of pairs (JSONL, CSV, TSV, Parquet), or
     holds documents (.txt, .md, .rst, .html). It may also be a single table. If the plan fails, no
-    config is written. Its results folder is named after FOLDER and --to, and does not exist yet.
+    config is written. Its results folder is named after FOLDER and --to.
     """
-    from cdmae.plan import machine
+    from cdmae.plan import machine, plan
     from cdmae.proposal import encoders, recipe, survey
 
-    if head not in ("", "dense", "sparse"):
-        raise InputError(f"--head is {head}; expected dense, sparse")
     if head and encoder in ("", "none"):
         raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
     given = Path(os.path.expanduser(folder))
@@ -109,15 +108,8 @@ def new(
         print(f"recipe   {reason}")
     print(f"results  results/{name}\n")
     text = recipe.text(chosen, ROOT)
-    with tempfile.TemporaryDirectory() as aside:
-        trial = Path(aside, target.name)
-        write_text(trial, text)
-        try:
-            plan(configfile=[str(trial)])
-        except InputError as error:
-            # the user has no file in which to look up the line
-            place = rf"{re.escape(str(trial))}(, line \d+)?: "
-            raise InputError(re.sub(place, "", str(error))) from None
+    with chdir(ROOT):  # where the paths of the config begin
+        print(plan.text(plan.Plan(load(yaml.safe_load(text))), here))
     write_text(target, text)
     print(f"\nwrote    {to}")
     print(f"next: ./run --configfile {shlex.quote(to)}")
@@ -138,20 +130,12 @@ def check_training(train: bool, found: Survey, encoder: Encoder | None) -> None:
 
 
 def results_name(path: Path, target: Path) -> str:
-    """Name the results after the data and the config; a number keeps other results apart."""
-    data = Path(path.name.partition(".")[0]) if path.is_file() else Path(path.name)
-    parts = [data.name[:MOST_LETTERS]]
+    """Name the results after the data, and after a config without the default name."""
+    names = [path.name.partition(".")[0] if path.is_file() else path.name]
     if target.name != CONFIG:
-        own = target.stem[:MOST_LETTERS]
-        parts = [own] if own.startswith(parts[0]) else [*parts, own]
-    base = re.sub(r"[^\w-]+", "-", "-".join(parts)).strip("-") or "mine"
-    # a config that is overwritten keeps its folder
-    previous = target.read_text(encoding="utf-8", errors="replace") if target.exists() else ""
-    return next(
-        each
-        for each in chain([base], (f"{base}-{number}" for number in count(2)))
-        if f"results: results/{each}\n" in previous or not (ROOT / "results" / each).exists()
-    )
+        names.append(target.stem)
+    name = "-".join(each[:MOST_LETTERS] for each in dict.fromkeys(names))
+    return re.sub(r"[^\w-]+", "-", name).strip("-") or "mine"
 
 
 def new_file(to: str, force: bool) -> Path:

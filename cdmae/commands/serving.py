@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,7 +38,7 @@ def serve(
         str,
         Option(
             help="a folder for judgments: adds a page that grades the pooled best ten passages of "
-            "the systems. The folder is a collection for `source: beir` at any time"
+            "the systems. `source: queries` reads the folder at any time"
         ),
     ] = "",
     collection: Annotated[
@@ -99,12 +98,7 @@ def judging_of(
     config: Config, engine: Engine, folder: Path, collection: str, queries: list[str]
 ) -> Judgments:
     """Open the folder of judgments, and add queries to it; the user's name goes into the grades."""
-    from cdmae.collections.store import stream_passages
     from cdmae.serving.judging import DEPTH, SPLIT, Judgments, Passage
-
-    def corpus() -> Iterator[dict[str, str]]:
-        for passages in stream_passages(engine.folders[collection]):
-            yield from passages.to_pylist()
 
     def pool(text: str) -> list[Passage]:
         hits = engine.pool(text, collection, DEPTH)
@@ -119,7 +113,6 @@ def judging_of(
         ) from None
     judgments = Judgments(
         folder,
-        corpus(),
         pool,
         list(engine.systems[collection]),
         collection=collection,
@@ -132,7 +125,7 @@ def judging_of(
         evaluation["measures"].append(JUDGED)
     if collection in config.evaluation.lengths:
         evaluation["lengths"] = {name: config.evaluation.lengths[collection]}
-    source = {"source": "beir", "path": str(folder)}
+    source = {"source": "queries", "of": collection, "path": str(folder)}
     overlay = {"collections": {name: source}, "evaluation": evaluation}
     write_text(folder / "evaluation.yaml", yaml.safe_dump(overlay, sort_keys=False))
     judgments.add(queries)

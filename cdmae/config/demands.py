@@ -7,6 +7,7 @@ its content, and the numbers of queries and passages that the stages need.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from cdmae import collections
@@ -20,8 +21,8 @@ from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
 def check(config: Config) -> None:
     """Check a config's entries against each other; each entry is valid by itself."""
     check_results(config.results)
-    for name, collection in config.collections.items():
-        collection.ask(name, "judged")
+    for name in config.collections:
+        _check_collection(config, name)
     _check_names(config)
     config.report.check(config.systems, config.stages)
     for name, start in config.starts.items():
@@ -30,7 +31,7 @@ def check(config: Config) -> None:
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
     for name in config.collections:
-        _within(("collections", name), _check_keywords, config, name)
+        _within(("collections", name), _check_source, config, name)
     for name in config.stages:
         _within(("stages", name), _check_stage, config, name)
     edges = {}
@@ -70,8 +71,19 @@ def _check_names(config: Config) -> None:
         raise InputError(*mistakes)
 
 
-def _check_keywords(config: Config, name: str) -> None:
-    """Refuse keywords by an estimate of importance that does not exist."""
+def _check_collection(config: Config, name: str) -> None:
+    """Refuse missing files, and results in a folder that is read whole: they would be passages."""
+    collection = config.collections[name]
+    collection.ask(name, "judged")
+    results = Path(config.results).resolve()
+    for folder in map(Path.resolve, collection.ask(name, "folders")):
+        if results.is_relative_to(folder) or folder.is_relative_to(results):
+            words = f" reads all of {folder}, and results is {config.results}"
+            raise refusal(("collections", name), f"{words}; expected neither inside the other")
+
+
+def _check_source(config: Config, name: str) -> None:
+    """Refuse names, in the settings of a source, of entries that do not exist."""
     settings = config.collections[name].settings
     sections = ("importance", "starts", "collections")
     known = [getattr(config, section) for section in sections]
@@ -80,6 +92,10 @@ def _check_keywords(config: Config, name: str) -> None:
     if chosen and is_known != [True] * len(sections):
         words = "; expected names of entries of importance, of starts and of collections"
         raise unfit(settings, "keywords_of", words)
+    shared = settings.shared
+    owners = [each for each, own in config.collections.items() if not own.settings.shared]
+    if shared and shared not in owners:
+        raise refusal(("of",), f" is {show(shared)}; {suggestion(shared, owners)}")
 
 
 def _check_stage(config: Config, name: str) -> None:

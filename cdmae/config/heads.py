@@ -38,7 +38,6 @@ class Retriever(Stage):
     query_weights = "network"  # a setting of the sparse head
 
     kind: Literal["retriever"] = "retriever"
-    """An encoder whose vectors are searched [3.4]."""
     query_length: Length = 32
     """Length at which queries are cut (word-pieces) [SimLM]."""
     passage_length: Length = 144
@@ -128,10 +127,9 @@ class Pooled(Retriever):
 
 @settings
 class Dense(Pooled):
-    """A retriever with one vector per text."""
+    """A retriever with one vector per text [3.4]."""
 
     head: Literal["dense"] = "dense"
-    """One vector per text."""
     topics: Natural = 0
     """Number of topics, clusters of the queries' vectors by the initial weights; the queries of a
     batch share a topic; 0: batches are random [TAS-B].
@@ -140,10 +138,9 @@ class Dense(Pooled):
 
 @settings
 class Multi(Retriever):
-    """A retriever with one vector per word-piece."""
+    """A retriever with a vector per word-piece [ColBERT, COIL]."""
 
     head: Literal["multi"] = "multi"
-    """A vector per word-piece; each query vector is matched to a passage vector [ColBERT]."""
     dimensions: Positive = 128
     """Width of a word-piece's vector [ColBERT: 128; COIL: 32]."""
     cls_dimensions: Positive = 768
@@ -195,7 +192,7 @@ class Regularised(Retriever):
 
 @settings
 class Sparse(Regularised):
-    """A retriever with one weight per word-piece of the vocabulary; most weights are 0."""
+    """A retriever with a weight per word-piece of the vocabulary; most are 0 [SPLADE v2]."""
 
     # settings of the losses of `target: ranking`
     ranked = (
@@ -204,7 +201,6 @@ class Sparse(Regularised):
     )  # fmt: skip
 
     head: Literal["sparse"] = "sparse"
-    """A weight per word-piece; most are 0 [SPLADE v2]."""
     pieces: Literal["all", "own"] = "all"
     """The word-pieces with a weight: all, by the language-model head [SPLADE v2]; own: those of the
     text, by a new linear layer with ReLU [uniCOIL].
@@ -216,9 +212,9 @@ class Sparse(Regularised):
     """
 
     query_weights: Literal["network", "idf"] = "network"
-    """Where the weights of queries come from. network: as those of passages; idf, with pieces all:
-    a table of the IDF of each word-piece over the passages of `collection`, so that no network runs
-    for a query; `query_flops` has no effect [SPLADE v2; idf: Geng et al. 2024, arXiv 2411.04403].
+    """network: queries are weighted like passages; idf, with pieces all: by a table of the IDF of
+    each word-piece over the passages of `collection`, so that no network runs for a query and
+    `query_flops` has no effect [idf: Geng et al. 2024].
     """
 
     def __post_init__(self) -> None:
@@ -249,15 +245,13 @@ class Sparse(Regularised):
 
 @settings
 class Unified(Pooled, Regularised):
-    """A retriever with a dense and a sparse head on one encoder, trained together.
+    """A retriever with a dense and a sparse head, trained by the sum of their losses [UnifieR].
 
-    UnifieR's loss on the agreement of both heads and its gate of the query's words are left out.
+    `temperature` divides the sparse head's scores. UnifieR's loss on the agreement of both heads
+    and its gate of the query's words are left out.
     """
 
     head: Literal["unified"] = "unified"
-    """A dense and a sparse head, trained by the sum of their losses; `temperature` divides the
-    sparse head's scores [UnifieR].
-    """
     dense_temperature: PositiveReal = 1.0
     """Divides the dense head's scores; the system's score is the sparse head's plus temperature /
     dense_temperature times the dense head's.

@@ -57,34 +57,29 @@ class EarlyLayers(Layered):
 
 @settings
 class Condenser(EarlyLayers):
-    """Condenser's head."""
+    """A head over late [CLS] and early token states [Gao and Callan 2021]."""
 
     in_words = "with Condenser's head over late [CLS] and early token states (Gao and Callan 2021)"
 
     objective: Literal["condenser"] = "condenser"
-    """A head over late [CLS] and early token states [Gao and Callan 2021]."""
 
 
 @settings
 class BowDpr(Bagged, Pooled):
-    """The bag of words from the vector, without a decoder."""
+    """The bag of words from the vector, without a decoder [Ma et al. 2024]."""
 
     in_words = "with bag-of-words prediction from the [CLS] vector (Ma et al. 2024)"
 
     objective: Literal["bowdpr"] = "bowdpr"
-    """The bag of words from the vector [Ma et al. 2024]."""
 
 
 @settings
 class CoCondenser(EarlyLayers, Contextual):
-    """Condenser's head and a contrast of spans, or of passages and queries."""
+    """Condenser's head, and a contrast of neighbouring texts [Gao and Callan 2022]."""
 
     in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
     objective: Literal["cocondenser"] = "cocondenser"
-    """Condenser's head and a contrast of neighbouring spans, or of passages and queries [Gao and
-    Callan 2022].
-    """
 
     def __post_init__(self) -> None:
         """Refuse batches without negatives."""
@@ -101,15 +96,12 @@ MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigm
 
 @settings
 class Contriever(Pooled):
-    """A contrast of crops, without masks and without a language model."""
+    """A contrast of two crops of a passage, without masks [Izacard et al. 2022]."""
 
     spans = 2
     in_words = "with Contriever's contrast of independent crops (Izacard et al. 2022)"
 
     objective: Literal["contriever"] = "contriever"
-    """A contrast of two crops of a passage, without masks; the negatives are the other passages of
-    the batch [Izacard et al. 2022].
-    """
     pooling: Literal["cls", "mean"] = "mean"
     """The vector that it trains: the state of the first token, or the mean over all tokens; should
     equal the `pooling` of the retrievers that use this encoder [Contriever: --pooling average].
@@ -153,28 +145,26 @@ class Contriever(Pooled):
 
 @settings
 class CotMae(Layered, Decoded, Contextual):
-    """A decoder of the neighbouring span, or of a query."""
+    """A masked auto-encoder that decodes the neighbouring span, or a query [Wu et al. 2023]."""
 
     in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 
     objective: Literal["cotmae"] = "cotmae"
-    """A masked auto-encoder that decodes the neighbouring span, or a query [Wu et al. 2023]."""
 
 
 @settings
 class DupMae(Bagged, Decoded):
-    """Enhanced decoding and a bag of words."""
+    """Enhanced decoding and a bag of words [Xiao et al. 2023]."""
 
     in_words = "with DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)"
     decoder_layers = 1
 
     objective: Literal["dupmae"] = "dupmae"
-    """Enhanced decoding and a bag of words [Xiao et al. 2023]."""
 
 
 @settings
 class LexMae(Layered, DecoderMasked):
-    """A decoder that reads a distribution over the vocabulary instead of [CLS]."""
+    """A bottleneck that is a distribution over the vocabulary [Shen et al. 2023]."""
 
     in_words = (
         "with LexMAE's decoder, which restores masked words from the passage's distribution over\n"
@@ -182,9 +172,6 @@ class LexMae(Layered, DecoderMasked):
     )
 
     objective: Literal["lexmae"] = "lexmae"
-    """A masked auto-encoder whose bottleneck is a distribution over the vocabulary; meant for
-    sparse heads [Shen et al. 2023].
-    """
 
     def check(self, config: Config) -> None:
         """Refuse a decoder that masks less than the encoder."""
@@ -194,7 +181,7 @@ class LexMae(Layered, DecoderMasked):
 
 @settings
 class Mae(Layered, Decoded):
-    """A masked auto-encoder."""
+    """A masked auto-encoder; CDMAE with decoder_masking importance [3.1]."""
 
     in_words = (
         "as a masked auto-encoder: a shallow decoder restores masked words from the [CLS] vector,\n"
@@ -203,14 +190,13 @@ class Mae(Layered, Decoded):
     )
 
     objective: Literal["mae"] = "mae"
-    """A masked auto-encoder [3.1]."""
     projection: bool = True
     """Linear projection of the bottleneck, equation 4 [table 4]."""
 
 
 @settings
 class Master(Layered, Decoded):
-    """Several decoders that read one vector."""
+    """Several decoders of the passage and its neighbour [Zhou et al. 2022]."""
 
     in_words = (
         "with MASTER's decoders of the passage and of its neighbour and, if there is one,\n"
@@ -219,8 +205,6 @@ class Master(Layered, Decoded):
     spans = 2
 
     objective: Literal["master"] = "master"
-    """Decoders of the passage and of the neighbouring span [Zhou et al. 2022]."""
-
     complement_ratio: Share = 0.5
     """Share of the words that are masked in a second pass of the encoder; from its vector, a
     further decoder restores all other words; 0: without them [Zhou et al. 2022, data.py:
@@ -245,45 +229,37 @@ class Master(Layered, Decoded):
 
 @settings
 class Mlm(Pretraining):
-    """The encoder's own loss, without a decoder."""
+    """Masked language modelling [Devlin et al. 2019]; ROM with encoder_masking importance."""
 
     in_words = "with masked language modelling alone; the masked words are {masked}"
 
     objective: Literal["mlm"] = "mlm"
-    """Masked language modelling, without a decoder; ROM with encoder_masking importance [Devlin et
-    al. 2019; ROM: Long et al. 2022].
-    """
 
 
 @settings
 class NotPretrained(Encoder):
-    """No pre-training: the initial weights unchanged."""
+    """No pre-training: the initial weights."""
 
     objective: Literal["none"] = "none"
-    """Not pre-trained."""
 
 
 @settings
 class RetroMae(Decoded):
-    """Enhanced decoding: one decoder layer that predicts every token."""
+    """Enhanced decoding: one decoder layer that predicts every token [Xiao et al. 2022]."""
 
     in_words = "with RetroMAE's enhanced decoding (Xiao et al. 2022)"
     decoder_layers = 1
 
     objective: Literal["retromae"] = "retromae"
-    """Enhanced decoding [Xiao et al. 2022]."""
 
 
 @settings
 class SeedEncoder(Layered, Pooled):
-    """A decoder that predicts every token from the vector and the last tokens before it."""
+    """A weak decoder that sees the vector and the last tokens [Lu et al. 2021]."""
 
     in_words = "with SEED-Encoder's weak autoregressive decoder (Lu et al. 2021)"
 
     objective: Literal["seed"] = "seed"
-    """A weak decoder that predicts every token from the vector and a few tokens before it [Lu et
-    al. 2021].
-    """
     decoder_layers: Positive = 3
     """Transformer layers of the decoder [SEED-Encoder: decoder_layers]."""
     attention_span: Positive = 2
@@ -294,12 +270,11 @@ class SeedEncoder(Layered, Pooled):
 
 @settings
 class SimLm(Layered, Decoded):
-    """Replaced language modelling."""
+    """Replaced language modelling [Wang et al. 2023]."""
 
     in_words = "with SimLM's replaced language modelling (Wang et al. 2023)"
 
     objective: Literal["simlm"] = "simlm"
-    """Replaced language modelling [Wang et al. 2023]."""
     generator: HomePath = ""
     """A frozen generator of words with the start's vocabulary, a folder or a name (or
     name@revision) at the hub in transformers format; empty: a small generator is trained with the

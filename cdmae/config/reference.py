@@ -34,15 +34,15 @@ def page(text: str) -> str:
 
 
 def _kinds(union: Any) -> list[str]:
-    """Describe the classes of a union by the settings that select them, then their settings."""
+    """List the classes of a union, with the settings that select them, and their settings."""
     named = {}
     lines = []
     for kind in kinds_of(union):
         chosen = tags(kind)
         named[next(reversed(chosen.values()), "")] = kind
-        for tag, value in chosen.items():
-            line = f"- `{tag}: {value}`: {_meaning(rules_of(kind)[tag])}"
-            lines += [line] if line not in lines else []
+        if chosen:
+            selected = ", ".join(f"{tag}: {value}" for tag, value in chosen.items())
+            lines.append(f"- `{selected}`: {kind.__doc__.splitlines()[0]}")
     return [*lines, "", *_table(named)]
 
 

@@ -18,12 +18,11 @@ from cdmae.fields import Length, Positive, Weight, settings
 
 @settings
 class Reranker(Stage):
-    """A recipe for training rerankers."""
+    """A cross-encoder of query and passage [3.4]."""
 
     lengths = ("max_length",)
 
     kind: Literal["reranker"] = "reranker"
-    """A cross-encoder of query and passage [3.4]."""
     max_length: Length = 192
     """Length at which pairs are cut (word-pieces) [SimLM]."""
     forward_factor: Positive = 4

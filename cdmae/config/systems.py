@@ -44,27 +44,36 @@ def encoders(config: Config) -> dict[str, Row]:
 
 
 def texts(config: Config, collection: str) -> Row:
-    """Return the values of a collection for the job that writes its texts; empty without one.
+    """Return the values of a collection for the rules; an empty value means there is no input.
 
-    texts: the file, below the results; its folder is named like the rule. writer: the files of the
-    sequence-to-sequence model. estimate, tokenizer: the estimate of importance that chooses
-    keywords, and its start.
+    files: of its source. shared: the collection whose passages it has. texts: the file that another
+    job writes, below the results. writer: the files of the sequence-to-sequence model. estimate,
+    tokenizer: the estimate of importance that chooses keywords, and its start.
     """
     source = config.collections[collection].settings
-    row = {"texts": "", "writer": model_files(source.writer), "estimate": "", "tokenizer": ""}
-    if source.writer:
-        row["texts"] = f"expansions/{collection}.tsv"
-    if source.keywords_of:
-        row["texts"] = f"keywords/{collection}.tsv"
-        row["estimate"] = "/".join(source.keywords_of)
-        row["tokenizer"] = source.keywords_of[1]
-    return row
+    is_written = source.writer or source.keywords_of
+    return {
+        "files": [str(path) for path in source.depends()],
+        "shared": source.shared,
+        "texts": f"texts/{collection}.tsv" if is_written else "",
+        "writer": model_files(source.writer),
+        "estimate": "/".join(source.keywords_of),
+        "tokenizer": source.keywords_of[1] if source.keywords_of else "",
+    }
 
 
 def systems(config: Config) -> dict[str, Row]:
-    """Map each system to its values for the rules: its settings and the columns of its kind."""
+    """Map each system to its values for the rules: its settings and the columns of its kind.
+
+    network: the system with the trained model in use.
+    """
     return {
-        name: system.columns(config, name) | system.values()
+        name: {
+            "network": model_of(config, name),
+            "encoded_by": system.encoded_by,
+            **system.columns(config, name),
+            **system.values(),
+        }
         for name, system in config.systems.items()
     }
 
@@ -112,7 +121,7 @@ def model_of(config: Config, name: str) -> str:
     """Return the system with the trained model in use: itself or another; or ""."""
     system = config.systems[name]
     if system.kind == "head":
-        return model_of(config, system.of)
+        return system.of
     return name if system.trained else ""
 
 
@@ -125,12 +134,6 @@ def learns(config: Config, name: str) -> bool:
 def sparse(config: Config) -> list[str]:
     """List the systems that certainly have sparse vectors, in the order of the config."""
     return [name for name, system in config.systems.items() if system.vectors(config) == "sparse"]
-
-
-def searched(config: Config) -> list[str]:
-    """List the index folders of collections that are searched but not evaluated."""
-    folders = [system.index.format(system=name) for name, system in config.systems.items()]
-    return [folder for folder in dict.fromkeys(folders) if folder]
 
 
 def start_of(config: Config, system: str) -> str:
@@ -187,12 +190,11 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
 
 
 def keeps_vectors(config: Config, name: str) -> bool:
-    """Return whether a retriever's vectors are kept on disk after its search.
+    """Return whether a system's index or its vectors are kept on disk after its search.
 
-    An engine other than exact searches files. A replica keeps no vectors if only its own evaluation
-    searches them. That search then encodes the passages itself, which saves a job per collection.
+    A replica keeps no vectors, unless its evaluation links those of a search for negatives.
     """
-    if getattr(config.systems[name], "engine", "exact") != "exact":
+    if config.systems[name].lexical:
         return True
     is_mined = any(source == name for source, *_ in mined(config))
     return config.evaluation.keep_vectors and (name == seeds.base(name) or is_mined)

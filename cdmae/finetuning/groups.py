@@ -268,12 +268,6 @@ def read_examples(
                 f"{path} has {len(run)} queries, but the split {split!r} of {collection} "
                 f"has {len(ids)}; delete the run and run again"
             )
-        largest = run.passages.max(initial=-1)
-        if largest >= len(texts):
-            raise InputError(
-                f"{path} names passage {largest}, but {collection} has {len(texts)} passages; "
-                "delete it and run again"
-            )
     mined = runs[negatives]
     qrels = labels.qrels(mined, drawing.depth) if labels else read_qrels(collection, split)
     found, kept = select(mined, qrels, texts, drawing, ids, runs.get(ranking))

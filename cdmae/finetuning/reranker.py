@@ -12,7 +12,7 @@ Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor passages t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,7 +80,18 @@ def reranker_task(
     return RerankerTask(name, model, data, stage, seed, group, teacher=taught)
 
 
-train = partial(task.train, reranker_task)
+def train(
+    *,
+    name: str,
+    settings: Reranker,
+    files: Inputs,
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the reranker `name` in one stage, see `cdmae.finetuning.task.train`."""
+    task.train(reranker_task, name, settings, files, seed, threads, state, output)
 
 
 @dataclass(frozen=True)

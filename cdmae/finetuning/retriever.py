@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -186,7 +185,18 @@ def retriever_task(
     )
 
 
-train = partial(task.train, retriever_task)
+def train(
+    *,
+    name: str,
+    settings: AnyRetriever,
+    files: Inputs,
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the retriever `name` in one stage, see `cdmae.finetuning.task.train`."""
+    task.train(retriever_task, name, settings, files, seed, threads, state, output)
 
 
 def spread_of_scores(

@@ -176,7 +176,7 @@ class FineTuning(Task):
             "counts": self.data.counts,
             "steps": self.schedule.last,
             "seconds": round(seconds, 1),
-            "notes": notes,
+            "notes": [*notes, *self.model.vocabulary.doubts(self.data.passages.ids)],
         }
         commits = networks.commits(checkpoint=encoder)
         return about | ({"commits": commits} if commits else {})
@@ -184,12 +184,11 @@ class FineTuning(Task):
 
 def train(
     task_of: Callable[..., FineTuning],
-    *,
     name: str,
     settings: Stage,
     files: Inputs,
     seed: int,
-    threads: int = 1,
+    threads: int,
     state: Path,
     output: Path,
 ) -> None:

@@ -95,7 +95,17 @@ def _reported(name: str, remedy: str) -> Iterator[None]:
 
 
 def check_downloaded(folder: Path) -> None:
-    """Refuse a model's folder in which Git LFS left pointers instead of large files."""
+    """Refuse a model's folder with a list of weights elsewhere, missing files, or LFS pointers.
+
+    Git LFS leaves pointers instead of large files.
+    """
+    index = folder / "model.safetensors.index.json"
+    names = set(read_json(index)["weight_map"].values()) if index.is_file() else set()
+    for name in sorted(names):
+        if Path(name).name != name:
+            raise InputError(f"{index.name} names {name}, which is outside of the folder")
+        if not (folder / name).is_file():
+            raise InputError(f"{name} is missing, which {index.name} names")
     for path in sorted(folder.rglob("*")):
         if path.suffix in WEIGHTS and path.is_file():
             with path.open("rb") as file:

@@ -51,6 +51,10 @@ class Plan:
         self.sizes = {}
         for name, collection in config.collections.items():
             expected = collection.settings.expected()
+            owner = config.collections.get(collection.settings.shared)
+            if owner and expected:
+                passages, words, _ = owner.settings.expected()
+                expected = passages, words, expected[2]
             if not expected:
                 raise InputError(f"collections.{name}: its source does not know its size")
             self.sizes[name] = Size(*expected)

@@ -137,7 +137,7 @@ def train(
         "precision": setup.precision(settings.precision, saved.group.device),
         "processes": saved.group.size,
         "seconds": round(seconds, 1),
-        "notes": notes,
+        "notes": [*notes, *reader.vocabulary.doubts(reader.tokens.ids)],
     }
 
 

@@ -175,7 +175,7 @@ def description(found: Survey) -> list[str]:
     queries = f", of queries up to {found.words[1]:,}" if found.words[1] else ""
     lines = [
         f"{found.source}: {plural(found.passages, 'passage')}",
-        f"language {found.language}: BM25's analysis; `language` of the collection changes it",
+        f"language {found.language}, by which BM25 analyses the passages",
         f"queries  {', '.join(splits) or 'none'}",
         f"length   95 % of passages up to {found.words[0]:,} words{queries}",
     ]

@@ -25,7 +25,6 @@ from cdmae.tokens import scripts
 NAMED = 3  # files or folders that a line names
 SAMPLE = 20_000  # passages whose words are looked at; all passages are counted
 PIECES = 2000  # passages, and queries, whose word-pieces are counted
-SOURCES = ("beir", "msmarco", "pairs", "text")
 # texts that describe the tables next to them, as at the Hugging Face hub
 ABOUT = re.compile(r"(readme|licen[cs]e|changelog|citation|notice)(?![a-z])", re.IGNORECASE)
 PASSAGES = ("corpus.", "psgs_w100.")  # names of tables of passages without queries
@@ -57,8 +56,6 @@ class Survey:
 
 def source_of(path: Path, given: str) -> str:
     """Return the source that reads a file or folder; raise `InputError` if none or several can."""
-    if given and given not in SOURCES:
-        raise InputError(f"--source is {given}; expected {', '.join(SOURCES)}")
     if not path.exists():
         raise InputError(f"{show(str(path))} does not exist; expected a folder, or a table")
     found = [given] if given else _layouts(path)
@@ -131,15 +128,12 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
 
     Pairs may also be in one folder below, as in ``data`` of data sets at the Hugging Face hub.
     """
-    if source != "pairs":
-        if query or positive:
-            raise InputError(
-                f"--query and --positive name columns of pairs, but {path} is read as {source}; "
-                "remove them, or give a table of pairs"
-            )
+    named = {"query": query, "positive": positive}
+    named = {key: value for key, value in named.items() if value}
+    if source != "pairs":  # which refuses columns
         files = files_below(path)
         is_table = source == "text" and len(files) == 1 and tables.suffix_of(files[0])
-        return {"path": str(files[0] if is_table else path)}
+        return {"path": str(files[0] if is_table else path), **named}
     if path.is_dir() and not _tables_in(path):
         folders = sorted({file.parent for file in files_below(path) if tables.suffix_of(file)})
         if len(folders) != 1:
@@ -163,8 +157,7 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
             )
         if corpus:
             settings["corpus"] = str(corpus[0])
-    named = {"query": query, "positive": positive}
-    return settings | {key: value for key, value in named.items() if value}
+    return settings | named
 
 
 def survey(source: str, path: Path, settings: dict[str, Any]) -> Survey:

@@ -81,7 +81,7 @@ def card(
 
     The card has front matter for the hub, a description, usage, training data, results and limits.
 
-    facts: the mapping from `card` in `workflow/facts.py`: name, licence, languages, system, stage,
+    facts: the mapping from `cdmae.report.sources.card`: name, licence, languages, system, stage,
     encoder, start, importance, collections, and the encoders `before` the encoder, if any. `about`
     and `training` contain the about.json of each collection and of the training. measures: one row
     per query, as in `others`, by system. described: the contents of the model's cdmae.json. place:

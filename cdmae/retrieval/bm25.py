@@ -12,6 +12,7 @@ Thai, into pairs of characters itself.
 from __future__ import annotations
 
 import json
+import time
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdmae.collections.store import count_passages, stream_passages
-from cdmae.files import complete, read_json, write_json
+from cdmae.files import complete, link_folder, read_json, write_json
 from cdmae.log import Progress, say
 from cdmae.retrieval import lucene, targets
 from cdmae.runs import Run
@@ -108,7 +109,11 @@ def _language(folder: Path | str) -> str:
 
 def write_runs(
     *,
-    indexes: list[Path],
+    folders: list[Path],
+    passages: list[Path],
+    mined: list[Path],
+    indexes: Path,
+    languages: dict[str, str],
     collections: list[Path],
     splits: list[str],
     outputs: list[Path],
@@ -116,18 +121,31 @@ def write_runs(
     k1: float,
     b: float,
     threads: int = 1,
-) -> None:
-    """Search each collection's index for the queries of its splits, and write a run per split.
+) -> float:
+    """Index collections, and search them for the queries of their splits.
 
-    indexes: one per distinct collection. collections, splits, outputs: one per target.
+    folders: the distinct collections; passages: for each, the file of the passages that are
+    indexed, its own or another collection's. indexes: the folder for the indexes. languages: by the
+    name of a collection, see `build`. mined: folders of indexes from searches for negatives, which
+    are linked. collections, splits, outputs: one per target. Returns the seconds of the search
+    alone.
     """
-    index = dict(zip(dict.fromkeys(collections), indexes, strict=True))
+    known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
+    shared: dict[Path, Path] = {}  # the index of each file of passages
+    for folder, source in zip(folders, passages, strict=True):
+        made = known.get(folder.name) or shared.get(source.resolve())
+        if made:
+            link_folder(made, indexes / folder.name)
+        else:
+            build(source.parent, indexes / folder.name, threads, languages[folder.name])
+        shared.setdefault(source.resolve(), indexes / folder.name)
+    began = time.monotonic()
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
-        asked = [*chain(*texts)]
-        return search(index[collections[number]], asked, depth, k1, b, threads)
+        return search(indexes / collections[number].name, [*chain(*texts)], depth, k1, b, threads)
 
     targets.search(collections, splits, outputs, depth, find)
+    return time.monotonic() - began
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:

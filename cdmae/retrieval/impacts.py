@@ -39,24 +39,23 @@ OF_FREQUENCIES = ("-pretokenized",)
 
 @dataclass(frozen=True)
 class Impacts:
-    """An index of vectors of `width` word-pieces, stored in `folder`.
+    """An index of sparse vectors, stored in `folder`.
 
     bm25: k1 and b of an index of term frequencies.
     """
 
     folder: Path
-    width: int
     bm25: tuple[float, float] | None = None
 
     @classmethod
-    def read(cls, vectors: Path, width: int) -> Impacts | None:
+    def read(cls, vectors: Path) -> Impacts | None:
         """Open the index in a folder of vectors; return None if the folder has no index."""
         index = vectors / FOLDER
         if not index.is_dir():
             return None
         path = vectors / BM25
         bm25 = read_json(path) if path.exists() else None
-        return cls(index, width, (bm25["k1"], bm25["b"]) if bm25 else None)
+        return cls(index, (bm25["k1"], bm25["b"]) if bm25 else None)
 
     @property
     def how(self) -> tuple[Any, ...]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cdmae.collections import check_rows
-from cdmae.errors import InputError
-from cdmae.retrieval import asking, impacts, kinds, ranking, targets
+from cdmae.files import link_folder, write_json
+from cdmae.retrieval import asking, impacts, kinds, ranking, sparsity, targets
 from cdmae.retrieval.asking import Question, encode_question
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.shards import Shards, Vectors
-from cdmae.retrieval.vectors import keep_vectors, read_vectors
+from cdmae.retrieval.vectors import keep_vectors, pieces_of, read_vectors, write_vectors
 from cdmae.runs import Run, read_run
-from cdmae.training import setup
+from cdmae.training import ranks, setup
 
 
 def search(
@@ -31,19 +33,10 @@ def search(
     queries: [Q, D]. shards: arrays [p, D], which may be memory-mapped, computed when read, or in
     memory; or Lucene's index of sparse vectors. Rows are numbered across shards. Every query gets
     min(depth, P) passages; with sparse vectors, only passages with a product above 0. Raises
-    `InputError` for vectors that are not finite or differ in width.
+    `InputError` for vectors that are not finite.
 
     candidates: for multi-vectors, a run with the passages to score for each query; None: all.
     """
-    if depth < 1:
-        raise InputError(f"the search depth is {depth}; expected from 1")
-    widths = [shards.width] if isinstance(shards, Impacts) else [s.shape[1] for s in shards]
-    for width in widths:
-        if width != queries.shape[1]:
-            raise InputError(
-                f"the passage vectors have {width} dimensions and the query vectors "
-                f"{queries.shape[1]}: they come from different models; encode both with one model"
-            )
     if isinstance(shards, Impacts):
         return impacts.search(queries, shards, depth, threads)
     check_rows(sum(map(len, shards)), "passages")
@@ -56,48 +49,85 @@ def write_runs(
     *,
     encoder: dict[str, Any],
     model: Path | None = None,
-    vectors: list[Path],
+    folders: list[Path],
     tokens: list[Path],
+    mined: list[Path],
+    lengths: dict[str, int],
+    engine: str = "exact",
+    k1: float = 10.0,
+    b: float = 0.9,
+    keep: bool = True,
+    vectors: Path,
     collections: list[Path],
     splits: list[str],
-    lengths: list[int],
     outputs: list[Path],
     depth: int,
     candidates: list[Path],
     candidates_depth: int = 0,
     threads: int = 1,
-) -> None:
-    """Search each collection for the queries of its split; write one run per output.
+) -> float:
+    """Encode the passages of collections, and search them for the queries of their splits.
 
-    encoder: the settings of the system that encodes the texts, with `encoded_by`
-    (`retrieval.asking.encoder`). model: its folder, if it was trained here. vectors: one folder per
-    distinct collection; without them, passages are encoded during the search, from `tokens` or
-    texts, and their vectors are not kept. lengths: the length at which texts of each collection are
-    cut; 0: the model's own. candidates: one run per output with the passages to score; none: all
-    passages are scored.
+    folders: the distinct collections; tokens: a folder for each, or none for a system that reads
+    texts. encoder: the settings of the system that encodes the texts, with `encoded_by`
+    (`retrieval.asking.encoder`). model: its folder, if it was trained here. lengths: the length at
+    which texts of a collection are cut, by its name; by default the model's own. engine, k1, b: see
+    `retrieval.vectors.write`. vectors: the folder for the vectors of each collection; without
+    `keep`, they are deleted after the search. mined: folders of vectors from searches of the same
+    system for training queries, which are linked instead of encoding a collection again.
+
+    collections, splits, outputs: one per target. candidates: one run per target with the passages
+    to score; none: all passages are scored. With several GPUs, a process per GPU encodes, and the
+    first searches. Returns the seconds of the search alone.
     """
-    setup.set_up(threads)
+    loaded = cache(asking.load_once)  # all collections have one model
+    known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
+    shared: dict[tuple[Path, int], Path] = {}  # the vectors of each file of passages at a length
+    vectors.mkdir(parents=True, exist_ok=True)
+    with ranks.joined(setup.set_up(threads)) as group:
+        for folder, source in zip(folders, tokens or folders, strict=True):
+            length = lengths.get(folder.name, 0)
+            passages = (folder / "passages.parquet").resolve(), length
+            made = known.get(folder.name) or shared.get(passages)
+            shared.setdefault(passages, vectors / folder.name)
+            if not made:
+                write_vectors(
+                    encoder=encoder,
+                    model=model,
+                    source=source,
+                    output=vectors / folder.name,
+                    length=length,
+                    threads=threads,
+                    engine=engine,
+                    k1=k1,
+                    b=b,
+                    load=loaded,
+                    group=group,
+                )
+            elif group.first:
+                link_folder(made, vectors / folder.name)
+    if not group.first:
+        return 0.0
+    began = time.monotonic()
     system = encoder | ({"model": model} if model else {})
-    distinct = list(dict.fromkeys(collections))
-    folders = dict(zip(distinct, vectors or tokens or distinct, strict=True))
-    loaded = cache(asking.load_once)  # all splits have one model
+    weights = {}  # of the queries of each target, if they are sparse
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
         collection = collections[number]
-        encoding = asking.encoder(system, lengths[number], threads, loaded)
+        encoding = asking.encoder(system, lengths.get(collection.name, 0), threads, loaded)
         queries = [encoding.queries(asked) for asked in texts]
-        if vectors:
-            shards = read_vectors(folders[collection])
-        else:
-            shards = encoding.passages(folders[collection])
+        stored = vectors / collection.name
+        numbers = [index for index, other in enumerate(collections) if other == collection]
+        kind = kinds.of(queries[0])
+        if kind is kinds.sparse:
+            weights.update(zip(numbers, queries, strict=True))
         among = None
         if candidates:
-            pairs = zip(candidates, collections, strict=True)
-            runs = [read_run(run) for run, other in pairs if other == collection]
+            runs = [read_run(candidates[index]) for index in numbers]
             among = ranking.joined([run.best(candidates_depth) for run in runs])
         return search(
-            kinds.of(queries[0]).joined(queries),
-            shards,
+            kind.joined(queries),
+            read_vectors(stored),
             depth,
             candidates=among,
             threads=threads,
@@ -105,6 +135,18 @@ def write_runs(
         )
 
     targets.search(collections, splits, outputs, depth, find)
+    seconds = time.monotonic() - began
+    rows = []
+    for index, asked in weights.items():
+        name = collections[index].name
+        found = sparsity.measure(asked, vectors / name)
+        rows.append({"collection": name, "split": splits[index], **found})
+    if rows:
+        write_json(outputs[0].parent / "sparsity.json", rows)
+    if not keep:
+        for path in (*vectors.iterdir(), pieces_of(vectors)):
+            shutil.rmtree(path)
+    return seconds
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:

@@ -29,11 +29,11 @@ from cdmae.models.ragged import Ragged
 from cdmae.retrieval import asking, impacts, kinds
 from cdmae.retrieval.asking import Load, load_once
 from cdmae.retrieval.impacts import Impacts
-from cdmae.retrieval.kinds import dual, read_shards
+from cdmae.retrieval.kinds import read_shards
 from cdmae.retrieval.shards import Shard, Vectors, cut
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.tokenise import Tokeniser
-from cdmae.training import ranks, setup
+from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
@@ -136,8 +136,7 @@ def _chunks(
 
 def read_vectors(folder: Path | str) -> list[Shard] | Impacts:
     """Open a collection's vectors for a search: Lucene's index if it exists, or else the shards."""
-    shards = read_shards(folder)
-    return Impacts.read(Path(folder), shards[0].shape[1]) or shards
+    return Impacts.read(Path(folder)) or read_shards(folder)
 
 
 def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:
@@ -152,38 +151,28 @@ def write_vectors(
     *,
     encoder: dict[str, Any],
     model: Path | None = None,
-    tokens: Path | None = None,
-    collection: Path | None = None,
+    source: Path,
     output: Path,
     length: int = 0,
     threads: int = 1,
     engine: str = "exact",
     k1: float = 10.0,
     b: float = 0.9,
-    vectors: Path | None = None,
+    load: Load = load_once,
+    group: Ranks = Ranks(),  # noqa: B008 (never changed)
 ) -> None:
     """Write the vectors of a collection's passages into a folder, in passage order.
 
     encoder: the settings of the system that encodes the passages, with `encoded_by`
-    (`retrieval.asking.encoder`). model: its folder, if it was trained here. tokens, collection:
-    what it reads, word-pieces or else texts. A killed run resumes after its last complete shard.
-    engine, k1, b: see `write`. vectors: instead of encoding, links to the vectors of one head,
-    `encoder.uses`, in the folder of a unified retriever's vectors.
+    (`retrieval.asking.encoder`). model: its folder, if it was trained here. source: the folder of
+    the collection's tokens, or for a third party's model of its texts. A killed run resumes after
+    its last complete shard. engine, k1, b, group: see `write`.
     """
-    if vectors:
-        with complete(output) as aside:
-            aside.mkdir()
-            dual.link_head(vectors, aside, encoder["uses"])
-            _index(aside, engine, threads, {})
-        return
+    setup.set_up(threads)
     system = encoder | ({"model": model} if model else {})
-    source = tokens or collection
     key = [encoder, digest(system["model"]), digest(source), SHARD, length]
-    with (
-        ranks.joined(setup.set_up(threads)) as group,
-        Progress(0, unit="passages", label="encode") as progress,
-    ):
-        shards = asking.encoder(system, length, threads).passages(source, progress)
+    with Progress(0, unit="passages", label="encode") as progress:
+        shards = asking.encoder(system, length, threads, load).passages(source, progress)
         write(output, shards, key, progress, engine, threads, {"k1": k1, "b": b}, group)
 
 
@@ -197,16 +186,17 @@ def write(
     bm25: dict[str, float] | None = None,
     group: Ranks = Ranks(),  # noqa: B008 (never changed)
 ) -> None:
-    """Write shards into the folder `output`; reuse the shards of a killed run (see `pieces`).
+    """Write shards into the folder `output`; reuse the shards of a killed run.
 
-    Each process of a group writes a part of the shards, and the first joins all of them.
-    engine: `lucene` adds an index of sparse vectors; `bm25` adds an index of their weights as term
+    The pieces (see `pieces`) are next to the folder above, which is the output of a job. Each
+    process of a group writes a part of the shards, and the first joins all of them. engine:
+    `lucene` adds an index of sparse vectors; `bm25` adds an index of their weights as term
     frequencies, which is searched with the k1 and b in the argument `bm25`.
     """
     if group.first:
-        pieces(output, key)
-    group.wait_for_first("pieces")
-    folder = _pieces_of(output)
+        pieces(output.parent, key, output.name)
+    group.wait_for_first(f"pieces of {output}")
+    folder = pieces_of(output.parent) / output.name
     share = list(enumerate(shards))[group.rank :: group.size]
     progress.total = sum(len(shard) for _, shard in share)
     for number, shard in share:
@@ -215,7 +205,7 @@ def write(
             continue
         made = shard[:]
         kinds.of(made).write(folder, f"{number:05d}", made)
-    group.wait_for_all("shards")
+    group.wait_for_all(f"shards of {output}")
     if not group.first:
         return
     with complete(output) as aside:
@@ -237,14 +227,14 @@ def _index(folder: Path, engine: str, threads: int, bm25: dict[str, float] | Non
 # --- pieces of an output, kept until it is complete -----------------------------------------------
 
 
-def pieces(output: Path, key: Any) -> Path:
-    """Make a hidden folder next to `output` for its finished pieces.
+def pieces(output: Path, key: Any, part: str = "") -> Path:
+    """Make a hidden folder next to `output` for its finished pieces, or for those of one part.
 
     The folder remains, and the next run reuses its pieces if `key` is equal (JSON values that
     identify the input). It is outside of `output`, which Snakemake deletes before a job and after a
     failure. The workflow deletes the folder when it has recorded the output.
     """
-    folder = _pieces_of(output)
+    folder = pieces_of(output) / part
     kept = folder / "key.json"
     if folder.exists() and (not kept.exists() or read_json(kept) != key):
         shutil.rmtree(folder)
@@ -256,7 +246,8 @@ def pieces(output: Path, key: Any) -> Path:
     return folder
 
 
-def _pieces_of(output: Path) -> Path:
+def pieces_of(output: Path) -> Path:
+    """Return the hidden folder for the pieces of an output."""
     return output.with_name(f".{output.name}.pieces")
 
 

@@ -1,9 +1,9 @@
-"""Judge the pooled passages of several systems; the judgments are a collection in BEIR's layout.
+"""Judge the pooled passages of several systems; the judgments are further queries of a collection.
 
 Pooling follows TREC: for each query, the union of all systems' best passages is judged, in an order
 that does not reveal the systems. Queries, pools and grades are tables of ``judgments.sqlite``; each
-grade is on disk before the next passage is shown. ``corpus.jsonl``, ``queries.jsonl`` and
-``qrels/test.tsv`` are written from them: the collection that `source: beir` reads.
+grade is on disk before the next passage is shown. ``queries.jsonl`` and ``qrels/test.tsv`` are
+written from them: the folder that `source: queries` reads.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from cdmae.errors import InputError
-from cdmae.files import complete, write_text
+from cdmae.files import write_text
 
 GRADES = {  # of TREC Deep Learning
     0: "irrelevant",
@@ -57,7 +57,6 @@ class Judgments:
     def __init__(
         self,
         folder: Path | str,
-        corpus: Iterable[dict[str, str]],
         pool: Callable[[str], list[Passage]],
         systems: list[str],
         *,
@@ -67,10 +66,9 @@ class Judgments:
     ) -> None:
         """Open the folder of judgments, or create it.
 
-        corpus: the passages of the collection (passage_id, title, text), which are copied into the
-        folder once. pool: returns the pooled passages of a query. systems: the names of the pooled
-        systems. collection, passages: the name of the judged collection and its size. who: the
-        name of the person who judges.
+        pool: returns the pooled passages of a query. systems: the names of the pooled systems.
+        collection, passages: the name of the judged collection and its size. who: the name of the
+        person who judges.
 
         Raises `InputError` if the folder contains another collection, or judgments of another one.
         """
@@ -79,11 +77,11 @@ class Judgments:
         self.who = who
         self._pool = pool
         self._systems = systems
-        others = [name for name in ("corpus.jsonl", "qrels") if (self.folder / name).exists()]
+        others = [name for name in ("queries.jsonl", "qrels") if (self.folder / name).exists()]
         if others and not (self.folder / FILE).exists():
             raise InputError(
                 f"{folder} contains {others[0]} but no {FILE}: another program made it, or an "
-                "earlier version; give another folder (`source: beir` reads this one as it is)"
+                "earlier version; give another folder (`source: queries` reads this one as it is)"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._transaction() as database:
@@ -96,8 +94,6 @@ class Judgments:
                     f"{folder} has judgments of {known[0]} with {known[1]} passages, but "
                     f"{collection} with {passages} passages is to be judged; give another folder"
                 )
-        if not (self.folder / "corpus.jsonl").exists():
-            _write_corpus(self.folder / "corpus.jsonl", corpus)
 
     def queries(self) -> dict[str, str]:
         """Return the texts of the queries by id, in the order in which they were added."""
@@ -213,17 +209,6 @@ def _write_qrels(path: Path, grades: dict[tuple[str, str], int | None]) -> None:
     ]
     if lines:
         write_text(path, "".join(["query-id\tcorpus-id\tscore\n", *lines]))
-
-
-def _write_corpus(path: Path, corpus: Iterable[dict[str, str]]) -> None:
-    with complete(path) as aside, open(aside, "w", encoding="utf-8") as file:
-        for passage in corpus:
-            record = {
-                "_id": passage["passage_id"],
-                "title": passage["title"],
-                "text": passage["text"],
-            }
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def _shuffled(query_id: str, passage_id: str) -> str:

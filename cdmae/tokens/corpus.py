@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cdmae.arrays import appending, read_array, write_array
-from cdmae.files import complete, write_json
+from cdmae.files import complete
 
 TOKENS = ("ids", "starts", "text_starts", "word_starts")
 
@@ -66,23 +66,18 @@ def stream_tokens(
     parts: Iterable[tuple[np.ndarray, np.ndarray]],
     dtype: type,
     word_starts: np.ndarray,
-    counts: dict[str, int] | None = None,
 ) -> None:
-    """Write tokens as a folder, from a stream of (ids, lengths) as in `Tokens.of`.
-
-    counts: is complete after the stream, and becomes ``counts.json``.
-    """
+    """Write tokens as a folder, from a stream of (ids, lengths) as in `Tokens.of`."""
     lengths = [np.empty(0, np.int64)]
     with complete(folder) as aside:
         aside.mkdir()
         with appending(aside / "ids.npy", dtype) as append:
-            for ids, own_lengths in parts:
+            for ids, counts in parts:
                 append(ids)
-                lengths.append(own_lengths)
+                lengths.append(counts)
         tokens = Tokens.of(np.empty(0, dtype), np.concatenate(lengths), word_starts)
         for name in TOKENS[1:]:
             write_array(aside / f"{name}.npy", getattr(tokens, name))
-        write_json(aside / "counts.json", counts)
 
 
 def read_tokens(folder: Path | str, *, shared: bool = False) -> Tokens:

@@ -7,7 +7,6 @@ model. They define their own word boundaries (`Vocabulary.doubled`).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ from cdmae.errors import InputError, cause
 from cdmae.log import say
 from cdmae.threads import Threads
 from cdmae.tokens import scripts
-from cdmae.tokens.corpus import Tokens, stream_tokens
-from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
+from cdmae.tokens.corpus import Tokens, read_tokens, stream_tokens
+from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, read_backend
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -121,7 +120,7 @@ def _continues(tokenizer: Tokenizer, letter: str) -> bool:
 def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a folder or the hub.
 
-    Raises `InputError` for a tokenizer without word boundaries.
+    Raises `InputError` for a folder without one.
     """
     from transformers import AutoTokenizer
 
@@ -138,12 +137,6 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
             f"{folder} holds no tokenizer; expected one with the word-pieces of a tokenizer.json "
             "or vocab.txt"
         )
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        raise InputError(
-            f"{folder} holds no fast tokenizer; expected a tokenizer that `tokenizers` can load"
-        )
-    check(json.loads(backend.to_str()), folder)
     return tokenizer
 
 
@@ -177,19 +170,11 @@ def tokenise_to(
 ) -> None:
     """Tokenise a stream of passages like `tokenise`, into the files of `write_tokens`."""
     tokeniser = Tokeniser(tokenizer, threads)
-    vocabulary = tokeniser.vocabulary
-    counts = {"word-pieces": 0, "unknown": 0}
-
-    def counted() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        for ids, lengths in tokeniser.stream(passages):
-            counts["word-pieces"] += len(ids)
-            is_unknown = vocabulary.of_model(ids) == vocabulary.unknown_id
-            counts["unknown"] += int(np.count_nonzero(is_unknown))
-            yield ids, lengths
-
-    stream_tokens(folder, counted(), tokeniser.dtype, vocabulary.word_starts, counts)
-    share = counts["unknown"] / max(1, counts["word-pieces"])
-    say(f"{counts['word-pieces']:,} word-pieces, of which {share:.2%} are unknown characters")
+    batches = tokeniser.stream(passages)
+    stream_tokens(folder, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
+    ids = read_tokens(folder).ids
+    share = tokeniser.vocabulary.unknown(ids)
+    say(f"{len(ids):,} word-pieces, of which {share:.2%} are unknown characters")
 
 
 class Tokeniser:

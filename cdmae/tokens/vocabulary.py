@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tokenizer trained here
+MOST_UNKNOWN = 0.01  # the share of unknown characters that needs no warning
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,22 @@ class Vocabulary:
     def of_model(self, ids: np.ndarray) -> np.ndarray:
         """Return the tokenizer's own ids of word-pieces, in the same shape."""
         return ids % self.pieces if self.doubled else ids
+
+    def unknown(self, ids: np.ndarray) -> float:
+        """Return the share of word-pieces that stand for unknown characters."""
+        if self.unknown_id < 0 or not len(ids):
+            return 0.0
+        count = np.count_nonzero(ids == self.unknown_id)
+        if self.doubled:
+            count += np.count_nonzero(ids == self.unknown_id + self.pieces)
+        return count / len(ids)
+
+    def doubts(self, ids: np.ndarray) -> list[str]:
+        """Return a warning for the reader of a model that cannot spell the texts with `ids`."""
+        share = self.unknown(ids)
+        if share <= MOST_UNKNOWN:
+            return []
+        return [f"{share:.1%} of the passages' word-pieces are characters that it cannot spell"]
 
     @classmethod
     def read(cls, folder: Path | str) -> Vocabulary:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cdmae import collections
-from cdmae.collections import Counts
+from cdmae.collections import Counts, counts
 from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, read_qrels, write_collection
 from cdmae.errors import InputError
@@ -77,7 +77,7 @@ def write(folder, contents):
 def refused(module, path, **settings):
     """Return the message of the error for a folder."""
     with pytest.raises(InputError) as caught:
-        module.Settings(path=path, **settings).check()
+        counts(module.Settings(path=path, **settings).load())
     return str(caught.value).replace(path + "/", "")
 
 
@@ -147,7 +147,7 @@ def test_beir_is_read_completely(tmp_path, suffix):
     }
     settings = beir.Settings(path=beir_folder(tmp_path, **changed))
     assert settings.judged() == {"dev": True, "test": True}
-    assert settings.check() == Counts(3, {"dev": (1, 1), "test": (2, 2)})
+    assert counts(settings.load()) == Counts(3, {"dev": (1, 1), "test": (2, 2)})
     collection = settings.load()
     assert collection.passages.to_pylist() == [
         {"passage_id": "p1", "title": "Tea", "text": "Tea is a drink."},
@@ -289,7 +289,6 @@ def test_a_path_that_is_not_a_folder_is_refused(tmp_path, monkeypatch, module, p
 def test_msmarco_is_read_completely(tmp_path):
     settings = msmarco.Settings(path=msmarco_folder(tmp_path))
     assert settings.judged() == {"dl19": True, "eval": False, "train": True}
-    settings.check()
     collection = settings.load()
     assert collection.passages.to_pylist()[1] == {
         "passage_id": "1",

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from cdmae.collections import Counts
+from cdmae.collections import Counts, counts
 from cdmae.collections.sources import expanded
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.config.load import load
@@ -51,7 +51,7 @@ LINES = [
 def test_texts_are_appended_and_queries_and_judgments_stay(base, tmp_path, name):
     settings = expanded.Settings(of=base, texts=written(tmp_path, LINES, name))
     assert settings.judged() == {"test": True}
-    assert settings.check() == Counts(3, {"test": (1, 1)})
+    assert counts(settings.load()) == Counts(3, {"test": (1, 1)})
     assert [path.name for path in settings.depends()][-1] == name
     write_collection(tmp_path / "out", settings.load())
     passages = read_passages(tmp_path / "out")
@@ -82,7 +82,7 @@ def test_texts_are_appended_and_queries_and_judgments_stay(base, tmp_path, name)
 def test_texts_of_other_passages_are_refused_before_a_run(base, tmp_path, lines, message):
     settings = expanded.Settings(of=base, texts=written(tmp_path, lines))
     with pytest.raises(InputError, match=message):
-        settings.check()
+        settings.load()
 
 
 def test_a_missing_file_and_a_second_expansion_are_refused(base, tmp_path):
@@ -114,10 +114,10 @@ def test_bm25_answers_the_collections_queries_from_the_expanded_index(base, tmp_
     write_collection(tmp_path / "docs", expanded.Settings(of=base, texts=texts).base.load())
     hits = {}
     for name in ("docs", "out"):
-        bm25.build(tmp_path / name, tmp_path / f"{name}.index")
         run = tmp_path / f"{name}.parquet"
         bm25.write_runs(
-            indexes=[tmp_path / f"{name}.index"], collections=[tmp_path / "docs"],
+            folders=[tmp_path / "docs"], passages=[tmp_path / name / "passages.parquet"], languages={"docs": "en"}, mined=[],
+            indexes=tmp_path / f"{name}.indexes", collections=[tmp_path / "docs"],
             splits=["test"], outputs=[run], depth=10, k1=0.9, b=0.4,
         )  # fmt: skip
         hits[name] = read_run(run).ranked(0)[0].tolist()

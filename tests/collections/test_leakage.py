@@ -5,6 +5,7 @@ import json
 import pytest
 
 from cdmae import collections
+from cdmae.collections import counts
 from cdmae.collections.sources import beir, msmarco, pairs, pseudo
 from cdmae.collections.store import read_queries, write_collection
 from cdmae.errors import InputError
@@ -54,7 +55,7 @@ def test_queries_that_share_a_passage_or_a_text_stay_together(tmp_path):
     about = settings.load().about
     assert about["holdout"]["largest group"] == 3
     assert about["queries"]["test"]["judged"] == len(splits["test"])
-    judged = settings.check().splits
+    judged = counts(settings.load()).splits
     assert {split: len(ids) for split, ids in splits.items()} == {
         split: judgments.queries for split, judgments in judged.items()
     }
@@ -70,7 +71,7 @@ def test_queries_that_share_a_passage_or_a_text_stay_together(tmp_path):
 def test_a_share_that_leaves_a_split_empty_is_refused(tmp_path, holdout, message):
     path = folder(tmp_path, [[query] for query in range(10)])
     with pytest.raises(InputError, match=message):
-        beir.Settings(path=path, holdout=holdout).check()
+        beir.Settings(path=path, holdout=holdout).load()
 
 
 def test_irrelevant_passages_do_not_keep_queries_together(tmp_path):
@@ -94,7 +95,7 @@ def test_shares_that_cannot_be_held_out_are_refused(tmp_path, holdout, message):
     with pytest.raises(InputError, match=message):
         settings = parse(beir.Settings, {"path": path, "holdout": holdout})
         settings.judged()
-        settings.check()
+        settings.load()
 
 
 def test_a_collection_without_training_queries_has_none_to_hold_out(tmp_path):

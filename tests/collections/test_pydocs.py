@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from made_up import changed, make_package, sentences, text
 
-from cdmae.collections import Counts
 from cdmae.collections.sources import pydocs
 from cdmae.collections.sources.pydocs import division, harvest
 from cdmae.collections.sources.pydocs.prose import MIN_BODY, prose
@@ -82,9 +81,6 @@ def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgme
     tmp_path, monkeypatch
 ):
     synthetic(tmp_path, monkeypatch)
-    judged = {"train": (None, 1), "dev": (None, 1), "test": (None, 1)}
-    assert pydocs.Settings().check() == Counts(splits=judged)
-    assert pydocs.Settings(train_queries=5).check() == Counts(splits=judged | {"train": (5, 1)})
     every, ten, five = (pydocs.Settings(train_queries=number).load() for number in (0, 10, 5))
     chosen = [set(each.queries["train"]["query_id"]) for each in (every, ten, five)]
     assert list(map(len, chosen[1:])) == [10, 5] and chosen[0] > chosen[1] > chosen[2]
@@ -114,7 +110,7 @@ def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
 def test_a_package_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("no_such_package",))
     with pytest.raises(InputError, match="the package no_such_package is not installed"):
-        pydocs.Settings().check()
+        pydocs.Settings().version()
 
 
 # --- harvest --------------------------------------------------------------------------------------

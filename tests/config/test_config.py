@@ -140,7 +140,7 @@ def test_third_party_runs_as_a_teacher(values, tmp_path):
     runs["docs"]["train"] = str(file)
     config = load(values)
     assert systems.mined(config)["theirs", "docs", "train"] == systems.WHOLE
-    assert systems.systems(config)["three"]["ranking"] == "theirs.docs.train"
+    assert systems.systems(config)["three"]["ranking"] == "theirs/docs.train"
     file.unlink()
     assert refusal(values).startswith(f"systems.theirs.runs.docs.dev is {file}, which is not")
 

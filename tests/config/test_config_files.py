@@ -102,7 +102,7 @@ def test_smoke_default_and_paper_run_the_same_rules():
         {job.rule for job in records(load_file(FILES / f"{name}.yaml").values())}
         for name in ("smoke", "config", "paper")
     )
-    assert smoke == default == paper | {"encode"}  # which the paper's does not keep
+    assert smoke == default == paper
 
 
 def test_the_paper_s_steps_and_collections():

@@ -37,7 +37,7 @@ def exported(tiny, tmp_path, onnx=True, **described):
     inference.write_vectors(
         encoder={"encoded_by": "vectors"},
         model=model,
-        tokens=tiny.tokens,
+        source=tiny.tokens,
         output=tmp_path / "vectors",
     )
     source = folder.Source(str(model), "retriever", str(tiny.collection), str(tmp_path / "vectors"))

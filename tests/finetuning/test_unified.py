@@ -97,7 +97,7 @@ def test_a_head_alone_has_its_part_of_the_vectors(tiny, folder, tmp_path):
     inference.write_vectors(
         encoder={"encoded_by": "vectors"},
         model=folder,
-        tokens=tiny.tokens,
+        source=tiny.tokens,
         output=tmp_path / "both",
     )
     (kept,) = inference.read_shards(tmp_path / "both")
@@ -106,7 +106,9 @@ def test_a_head_alone_has_its_part_of_the_vectors(tiny, folder, tmp_path):
         queries = inference.encode_queries(folder, tiny.queries, uses=uses)
         assert abs(queries - both.head(uses)).max() == 0
         of = {"encoded_by": "vectors", "uses": uses}
-        inference.write_vectors(encoder=of, vectors=tmp_path / "both", output=tmp_path / uses)
+        inference.write_vectors(
+            encoder=of, model=folder, source=tiny.tokens, output=tmp_path / uses
+        )
         stored = inference.read_shards(tmp_path / uses)
         made = inference.Encoder({"model": folder, "uses": uses}).passages(tiny.tokens)
         assert stored[0].shape == made[0].shape

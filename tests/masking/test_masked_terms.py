@@ -95,15 +95,13 @@ def script(name):
 
 
 def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
-    settings = {"unit": "word", "window": 4}
     inputs = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
     read = {"collection": made / "collection", "tokenizer": made / "tokenizer"}
     script("tokens")(**read, output=tmp_path / "tokens", threads=2)
-    script("ngrams")(
-        tokens=made / "tokens", settings=settings, output=tmp_path / "ngrams", memory=4000
-    )
-    counts = {"ngrams": tmp_path / "ngrams", "tokens": made / "tokens"}
-    script("importance")(**counts, settings=settings | FORMULA, output=tmp_path / "importance")
+    script("importance")(
+        tokens=made / "tokens", settings={"unit": "word", "window": 4} | FORMULA,
+        ngrams=tmp_path / "ngrams", importance=tmp_path / "importance", memory=4000,
+    )  # fmt: skip
     inputs["importance"] = made / "importance"
     script("masked_terms")(
         **inputs, settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms"
@@ -114,7 +112,7 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
     assert json.loads((tmp_path / "terms").read_text()) == found
     told = Mae(start="s", collection="c").masking()
     assert told == SETTINGS | {"max_length": 150}, "what the job is told"
-    start = {"collection": "docs", "vocabulary": 3000}
+    start = {"collection": "docs", "vocabulary": 3000, "strip_accents": True}
     script("tokenizer")(
         settings=start, collection=made / "collection", output=tmp_path / "tokenizer"
     )

@@ -5,7 +5,7 @@ every objective.
 import numpy as np
 import pytest
 import torch
-from tiny_models import ALL, SIZES, model, padded
+from tiny_models import ALL, ROTARY, SIZES, model, padded
 from tiny_objectives import CPU, SETTINGS, V, as_objective, gradients, reader, ready, whole
 from torch.nn import functional
 
@@ -16,7 +16,6 @@ from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
 
 SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, *range(5, 38), 3], [2, *range(11, 22), 3]]
-ROTARY = ("modernbert", "nomic_bert", "gte")
 EVERY = pytest.mark.parametrize("family", ALL)
 
 

@@ -48,7 +48,7 @@ def vectors(folder, tiny):
     inference.write_vectors(
         encoder={"encoded_by": "vectors"},
         model=folder,
-        tokens=tiny.tokens,
+        source=tiny.tokens,
         output=folder.parent / "vectors",
     )
     return np.concatenate([shard[:] for shard in read_vectors(folder.parent / "vectors")])

@@ -147,6 +147,11 @@ def test_unreadable_checkpoints_are_refused(tokenizer, tmp_path):
     weights.write_bytes(b"version https://git-lfs.github.com/spec/v1\n")
     refused(tmp_path / "cut", tokenizer, "model.safetensors is a pointer of Git LFS")
     weights.unlink()
+    index = tmp_path / "cut" / "model.safetensors.index.json"
+    for name, said in (("../secret.safetensors", "outside"), ("part.safetensors", "missing")):
+        index.write_text(json.dumps({"weight_map": {"a": name}}))
+        refused(tmp_path / "cut", tokenizer, f"{name}.* {said}")
+    index.unlink()
     (tmp_path / "cut" / "pytorch_model.bin").write_bytes(pickle.dumps({"x": Evil()}, 2))
     refused(tmp_path / "cut", tokenizer, "is a pickle that contains Python code.*safetensors")
     decoder = config()

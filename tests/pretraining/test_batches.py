@@ -103,32 +103,6 @@ def test_masks_are_those_of_the_strategy():
             assert rows_of(step, side) == expected
 
 
-def test_masks_change_with_the_epoch_within_a_batch_too():
-    (step,) = reader((10, 10), batch=6).steps(0, 1)
-    assert len(rows_of(step, "encoder")) == 6
-
-
-def test_views_by_hand():
-    """Rows, places, labels and weights of a micro-batch."""
-    (step,) = reader((4, 6, 0), batch=3).steps(0, 1)
-    (batch,) = step.batches(1000, CPU)
-    for side in ("encoder", "decoder"):
-        masked, view = step.sides[side], batch[side]
-        count = int(masked.chosen.sum())
-        chosen = np.flatnonzero(masked.chosen)
-        assert view.rows.index[view.masked[:count]].tolist() == chosen.tolist()
-        assert view.labels[:count].tolist() == masked.labels[chosen].tolist()
-        assert view.weights[:count].tolist() == pytest.approx([1 / count] * count)
-        assert not view.weights[count:].any()
-    encoder, decoder = batch["encoder"], batch["decoder"]
-    assert (
-        encoder.rows.index[encoder.rows.layout.starts[:-1].long()].tolist()
-        == encoder.inputs.starts[:-1].tolist()
-    )
-    assert len(decoder.rows.layout.cells) == step.sides["decoder"].chosen.sum()
-    assert batch.share == 1
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("rows", [1, 30, 100, 10_000])
 def test_micro_batches_hold_every_passage_once(rows, ranks):

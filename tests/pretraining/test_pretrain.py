@@ -22,7 +22,6 @@ from tiny_training import together
 from transformers import AutoTokenizer, BertForMaskedLM
 
 from cdmae.config.objectives import Mae, NotPretrained
-from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.models import checkpoint
@@ -131,18 +130,6 @@ def without_dropout(monkeypatch):
     monkeypatch.setattr(setup, "generator", generator)
 
 
-def test_micro_batches_do_not_change_what_is_learnt(inputs, tmp_path, monkeypatch):
-    """A training in micro-batches of a few rows follows the one in whole batches."""
-    without_dropout(monkeypatch)
-    curves = []
-    for rows in (4096, 20):
-        monkeypatch.setattr(trainer, "micro_batch", lambda *_, rows=rows: rows)
-        curves.append(curve(run(inputs, tmp_path / str(rows))))
-    # the spread is a micro-batch's own
-    kept = [index for index, name in enumerate(trainer.COLUMNS) if name != "spread"]
-    assert np.allclose(*(rows[:, kept] for rows in curves), atol=1e-3, rtol=1e-3)
-
-
 @pytest.mark.parametrize("name", objectives.objectives())
 def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypatch):
     """An encoder and its curve are written; two processes learn what one does; a cut-off training
@@ -182,13 +169,6 @@ def test_objective_none_is_the_start_itself(inputs, tmp_path):
     assert not (tmp_path / "state").exists()
     total = sum(weights.numel() for weights in start.parameters())
     assert read_json(encoder / "about.json")["parameters"] == total
-
-
-def test_pretraining_goes_on_from_a_checkpoint(pretrained, inputs, tmp_path):
-    """An encoder is a start for another."""
-    again = run(inputs, tmp_path, start=Start(checkpoint=str(pretrained)))
-    assert len(differences(pretrained, again)) > 20
-    assert curve(again)[0, 2] < curve(pretrained)[0, 2]
 
 
 # --- refusals -------------------------------------------------------------------------------------

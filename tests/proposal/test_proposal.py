@@ -29,7 +29,6 @@ MOST_LINES = 40
 def new(tmp_path, monkeypatch, capsys):
     """A function that runs the command, and returns the config and what was printed."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(proposing, "plan", lambda configfile: None)
     monkeypatch.setattr(encoders, "_answers", lambda: False)
 
     def run(*words):
@@ -114,18 +113,6 @@ def test_judged_queries_choose_where_nothing_is_labelled_for_training(
     assert (found.deciding, found.reported) == (deciding, ("mine", "test"))
 
 
-def test_results_of_another_config_are_kept(new, tmp_path, monkeypatch):
-    checkout = tmp_path / "checkout"
-    (checkout / "results/q").mkdir(parents=True)
-    monkeypatch.setattr(proposing, "ROOT", checkout)
-    path = pairs(tmp_path / "q.csv")
-    config, _ = new(path)
-    assert config.results == "results/q-2"
-    (checkout / config.results).mkdir()
-    config, _ = new(path, "--force")
-    assert config.results == "results/q-2"  # the folder of the config that is overwritten
-
-
 def test_a_folder_in_beir_s_layout_keeps_its_splits(new, tmp_path):
     config, said = new(beir(tmp_path / "mine", train=60, test=20))
     assert config.collections["mine"].settings.holdout == {"dev": 0.1}
@@ -195,7 +182,7 @@ def test_a_published_encoder_is_read_as_it_is_published(new, tmp_path, tiny_bert
         (("Pooling",), {"pooling_mode_max_tokens": True}, "bert", "its pooling max"),
         (("Pooling",), {"pooling_mode": "lasttoken"}, "bert", "its pooling lasttoken"),
         (("Pooling",), {"pooling_mode": ["cls", "mean"]}, "bert", r"its pooling cls\+mean"),
-        (("Pooling",), MEAN, "nomic_bert", "its model_type nomic_bert"),
+        (("Pooling",), MEAN, "deberta-v2", "its model_type deberta-v2"),
     ],
 )
 def test_what_training_would_lose_is_refused_and_measured_without(
@@ -230,13 +217,6 @@ def test_judged_queries_measure_without_a_training(new, tmp_path, tiny_bert, jud
         new(data, "--no-train", "--force")
     with pytest.raises(InputError, match="--no-train needs judged queries"):
         new(texts(tmp_path / "docs"), "--encoder", model, "--no-train", "--force")
-
-
-@pytest.mark.parametrize("model", ["~/minilm", "a/b/c"])
-def test_an_encoder_in_a_folder_that_does_not_exist(new, tmp_path, monkeypatch, at_hub, model):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(InputError, match="--encoder is .* is no folder"):
-        new(pairs(tmp_path / "q.csv"), "--encoder", model)
 
 
 @pytest.fixture
@@ -280,9 +260,10 @@ def test_the_files_of_a_model_say_its_head(new, tmp_path, tiny_bert, at_hub):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--head", "spars", "--encoder", "a/b"], "--head is spars; expected dense, sparse"),
+        (["--head", "spars", "--encoder", "a/b"], "--head"),
         (["--head", "sparse"], "--head is sparse, but --encoder names no model"),
-        (["--encoder", "a/b"], "the hub does not give the model a/b: .*; check the name, or give"),
+        (["--encoder", "a/b"], "the hub does not give the model a/b"),
+        (["--encoder", "~/a/b"], "--encoder is .* is no folder"),
     ],
 )
 def test_an_encoder_that_cannot_be_described(new, tmp_path, monkeypatch, words, sentence):
@@ -313,20 +294,16 @@ def test_lengths_are_in_word_pieces_of_the_tokenizer(new, tmp_path, tiny_bert):
     assert longest in (count + -count % 16, 64)  # or the model's own limit
 
 
-def test_an_existing_config_is_kept(new, tmp_path):
-    (tmp_path / "my.yaml").write_text("seed: 1\n")
-    with pytest.raises(InputError, match=r"my\.yaml exists; --force overwrites it, --to names"):
-        new(pairs(tmp_path / "q.csv"))
-    assert (tmp_path / "my.yaml").read_text() == "seed: 1\n"
-
-
-def test_data_are_never_overwritten(new, tmp_path):
+def test_data_and_configs_are_never_overwritten(new, tmp_path):
     path = pairs(tmp_path / "q.csv")
     for target in (tmp_path, path, "later/", ""):
         with pytest.raises(InputError, match="^--to is .*; expected a name "):
             new(path, "--to", target, "--force")
     assert path.read_text().startswith("query,positive\n")
-    assert not (tmp_path / "later").exists()
+    (tmp_path / "my.yaml").write_text("seed: 1\n")
+    with pytest.raises(InputError, match=r"my\.yaml exists; --force overwrites it, --to names"):
+        new(path)
+    assert (tmp_path / "my.yaml").read_text() == "seed: 1\n"
 
 
 def test_a_single_text_is_too_little_in_a_sentence(new, tmp_path):
@@ -435,7 +412,7 @@ def test_a_data_set_of_the_hub_is_read_by_its_tables(new, tmp_path):
         ([], "missing argument 'FOLDER'"),
         (["nowhere"], "nowhere does not exist"),
         (["questions.xlsx"], "questions.xlsx contains no data that can be read; expected "),
-        ([".", "--source", "toy"], "--source is toy; expected beir, msmarco, pairs, text"),
+        ([".", "--source", "toy"], "--source"),
     ],
 )
 def test_a_wrong_folder(new, tmp_path, words, sentence):
@@ -498,7 +475,8 @@ def test_the_guides_overlays_load_with_the_config(new, tmp_path, tiny_bert, name
     texts(tmp_path / "later", suffix=".txt")
     mine = json.dumps(read_yaml(tmp_path / "my.yaml")["collections"]["mine"])
     overlay = OVERLAYS[name].replace("{source: text, path: data/mine}", mine)
-    (tmp_path / name).write_text(overlay.replace("data/later", str(tmp_path / "later")))
+    beir(tmp_path / "asked", train=20)
+    (tmp_path / name).write_text(overlay.replace(" data/", f" {tmp_path}/"))
     files = [tmp_path / "my.yaml", tmp_path / name]
     with contextlib.chdir(proposing.ROOT):
         config = load(gather(tmp_path / "none.yaml", files))

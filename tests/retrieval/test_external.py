@@ -95,7 +95,7 @@ def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, mad
     expected = made(tiny, tmp_path / "model")(tiny.queries, tiny.passages)
     monkeypatch.setattr(vectors, "SHARD", 50)
     system = {"encoded_by": "external", "model": str(tmp_path / "model")}
-    vectors.write_vectors(encoder=system, collection=tiny.collection, output=tmp_path / "vectors")
+    vectors.write_vectors(encoder=system, source=tiny.collection, output=tmp_path / "vectors")
     shards = read_vectors(tmp_path / "vectors")
     assert made is multi or [len(shard) for shard in shards] == [50, 50, 20]
     run = search(Encoder(system).queries(tiny.queries), shards, DEPTH)

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 from scipy import sparse
-from tiny_training import PASSAGES, QUERIES, encoder, stage
+from tiny_training import PASSAGES, QUERIES, stage
 
-from cdmae.collections.store import read_passages
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
 from cdmae.finetuning.groups import Drawing
-from cdmae.finetuning.task import Data, Inputs
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import reranking, vectors
@@ -24,8 +22,7 @@ from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run
-from cdmae.tokens import tokenise
-from cdmae.tokens.corpus import read_tokens, write_tokens
+from cdmae.tokens.corpus import read_tokens
 
 OWN = {"encoded_by": "vectors"}
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +52,7 @@ def reranker(tiny, tmp_path_factory):
 
 
 def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch):
-    how = {"encoder": OWN, "model": retriever, "tokens": tiny.tokens}
+    how = {"encoder": OWN, "model": retriever, "source": tiny.tokens}
     vectors.write_vectors(**how, output=tmp_path / "one")
     monkeypatch.setattr(vectors, "SHARD", 50)
     monkeypatch.setattr(vectors, "BUDGET", {"cpu": 100})
@@ -101,7 +98,7 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, mo
     monkeypatch.setattr(vectors, "SHARD", 50)
     monkeypatch.setattr(vectors, "MULTI_SHARD", 50)
     encode, calls = vectors.encode, []
-    how = {"encoder": OWN, "model": tmp_path / "model", "tokens": tiny.tokens}
+    how = {"encoder": OWN, "model": tmp_path / "model", "source": tiny.tokens}
 
     def dying(*given):
         calls.append(len(given[1]))
@@ -130,7 +127,7 @@ import os
 from snakemake.iocontainers import Namedlist
 from types import SimpleNamespace
 from cdmae.job import run
-from cdmae.retrieval import vectors
+from cdmae.retrieval import search, vectors
 
 def named(**values):
     return Namedlist(fromdict=values)
@@ -139,9 +136,10 @@ if __name__ == "__main__":
     vectors.SHARD = 25
     encode = vectors.encode
     vectors.encode = lambda *given: print("by", os.environ["RANK"]) or encode(*given)
-    run(vectors.write_vectors, SimpleNamespace(
-        input=named(model={model!r}, tokens={tokens!r}), output=Namedlist(["v"]),
-        log=Namedlist(["log"]), threads=1, params=named(settings={{"encoder": {encoder}}}),
+    run(search.write_runs, SimpleNamespace(
+        input=named(model={model!r}, tokens=[{tokens!r}], collections=[{tokens!r} + "/a"], mined=[], candidates=[]),
+        output=named(runs="runs", vectors="v"), log=Namedlist(["log"]), threads=1,
+        params=named(settings={{"targets": [], "depth": 1, "lengths": {{}}, "encoder": {encoder}}}),
         wildcards=named(), resources=named(gpu=2),
     ))
 """
@@ -152,7 +150,7 @@ def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
 ):
     """Started as on GPUs, by torchrun's launcher."""
     monkeypatch.setattr(vectors, "SHARD", 25)
-    how = {"encoder": OWN, "model": retriever, "tokens": tiny.tokens}
+    how = {"encoder": OWN, "model": retriever, "source": tiny.tokens}
     vectors.write_vectors(**how, output=tmp_path / "one")
     values = {"model": str(retriever), "tokens": str(tiny.tokens), "encoder": OWN}
     (tmp_path / "script.py").write_text(JOB.format(**values))
@@ -160,17 +158,12 @@ def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
     how = {"env": place, "cwd": tmp_path, "capture_output": True, "text": True, "check": False}
     done = subprocess.run([sys.executable, "script.py"], **how)
     assert done.returncode == 0, done.stderr
-    log = (tmp_path / "log").read_text().splitlines()
+    log = (tmp_path / "log").read_text()
     assert [log.count(f"by {rank}") for rank in range(2)] == [3, 2]
-    assert len(list((tmp_path / "v").iterdir())) == 5
+    made = tmp_path / "v" / tiny.tokens.name
+    assert len(list(made.iterdir())) == 5
     for name in (f"0000{number}.npy" for number in range(5)):
-        assert (tmp_path / "v" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
-
-
-def test_pieces_made_from_something_else_are_not_used(tmp_path):
-    vectors.piece(vectors.pieces(tmp_path / "o", ["a"]) / "00000.npy", lambda: np.ones(3))
-    assert (vectors.pieces(tmp_path / "o", ["a"]) / "00000.npy").exists()
-    assert not (vectors.pieces(tmp_path / "o", ["b"]) / "00000.npy").exists()
+        assert (made / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e38])
@@ -216,32 +209,6 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     pieces = read_run(tmp_path / "pieces.parquet")
     assert (pieces.starts == run.starts).all()
     np.testing.assert_allclose(pieces.scores, run.scores, atol=2e-6)
-
-
-def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path):
-    pieces = tokenise.train_tokenizer(["0 1 2 3"] * 9, 160)  # every word is [UNK] to it
-    pieces.save_pretrained(tmp_path / "digits")
-    tokens = tokenise.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1)
-    write_tokens(tmp_path / "t", tokens)
-    start = encoder(tmp_path / "e", tmp_path / "digits")
-    judge = checkpoint.start_model(start, "reranker", max_length=40, precision="fp32", seed=1)
-    (tmp_path / "judge").mkdir()
-    checkpoint.save(tmp_path / "judge", judge, start, {})
-    recipe = stage("retriever", group=8)
-    names = ("split", "depth", "group", "random_negatives", "epochs")
-    settings = {key: getattr(recipe, key) for key in names}
-    reranking.teacher(
-        collection=tiny.collection, negatives=tiny.negatives, settings=settings | {"seed": 9},
-        model=tmp_path / "judge", tokens=tmp_path / "t", output=tmp_path / "s.parquet",
-    )  # fmt: skip
-    student = checkpoint.start_model(
-        tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32"
-    )
-    data = Data.read(Inputs(**tiny.inputs()), recipe, student, seed=9)
-    taught = Teacher.read(tmp_path / "s.parquet")
-    for epoch in range(2):
-        drawn = data.examples.draw(np.arange(len(data.examples)), epoch)
-        taught.scores(data.examples.queries, drawn)
 
 
 def reranking_of(tiny, reranker, count=1):

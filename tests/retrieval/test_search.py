@@ -104,8 +104,6 @@ def test_nothing_to_search_and_what_does_not_fit():
     broken = ones.copy()
     broken[1, 2] = np.nan
     for queries, shards, depth, words in (
-        (ones, [np.ones((3, 5), np.float32)], 2, "have 5 dimensions and the query vectors 4"),
-        (ones, [ones], 0, "depth is 0; expected from 1"),
         (broken, [ones], 2, "query vectors are not finite"),
         (ones, [ones, broken], 2, "from row 3 on are not finite"),
         (ones, [Shard((2**30, 4), None)] * 2, 2, "more than 2,147,483,647 passages"),

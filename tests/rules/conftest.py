@@ -31,7 +31,7 @@ def grown(values, whole, tmp_path_factory):
     if "grown" not in PLANNED:
         grow(values, tmp_path_factory.mktemp("grown"))
         targets = ["out/trec/bm25/docs.dev.run", "out/collections/written/about.json"]
-        targets += ["out/encoders/early"]
+        targets += ["out/encoders/early", "table_stages"]
         PLANNED["grown"] = Jobs(plan(values, "all", *targets))
         PLANNED["grown"].config = load(values)
     return PLANNED["grown"]
@@ -56,6 +56,7 @@ def grow(values, folder):
             "source": "pseudo", "of": docs, "method": "written", "keywords_of": ["ami", "small", "docs"],
         },
     }  # fmt: skip
+    values["report"] = {"methods": {"CDMAE, stage 1": "one"}}
     stages |= {
         "own": own,
         "labelled": own | {"split": "raw", "labels": 0.9},

@@ -1,19 +1,21 @@
 """The fingerprint follows what a result depends on and nothing else."""
 
+import inspect
+import os
 import shutil
 
 import pytest
 
 from cdmae.config.objectives import OBJECTIVES
-from cdmae.errors import InputError
-from workflow.fingerprint import ROOT, executed, fingerprint, texts
+from workflow import fingerprint
 
-SCRIPT = "workflow/scripts/pretrain.py"
 TRAINER = "cdmae/pretraining/trainer.py"
+SCRIPT = "workflow/scripts/go.py"
 PROJECT = {
-    SCRIPT: "from cdmae.job import run\nfrom cdmae.pretraining import trainer\n\ndef main():\n    trainer.go()\n",
+    SCRIPT: "from cdmae.pretraining import trainer\n\ndef main():\n    trainer.go()\n",
     "cdmae/__init__.py": '"""The package."""\n',
     "cdmae/cli.py": "from cdmae import other\n",
+    "cdmae/other.py": "",
     TRAINER: """
 from __future__ import annotations
 from typing import TYPE_CHECKING
@@ -29,38 +31,49 @@ def go(x: int = 1):
     import cdmae.masking.batches
     return read(x)  # why
 """,
+    "cdmae/pretraining/__init__.py": "",
     "cdmae/runs.py": "LIMIT = 3\ndef read_run(x):\n    return x\n",
+    "cdmae/training/__init__.py": "",
     "cdmae/training/state.py": "from .. import runs\nclass State:\n    '''A state.'''\n    size = 1\n",
     "cdmae/reached.py": "",
-    "cdmae/other.py": "",
     "cdmae/report/__init__.py": "",
     "cdmae/report/page.py": "",
     "cdmae/masking/__init__.py": "from .noise import draw\n",
     "cdmae/masking/batches.py": "",
-    "cdmae/masking/strategies/importance.py": "from .. import batches\n",
     "cdmae/masking/noise.py": "def draw(): ...\n",
 }
 
 
 @pytest.fixture
-def root(tmp_path):
+def root(tmp_path, monkeypatch):
+    """A small project, and hashes that are computed anew."""
     for name, text in PROJECT.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    monkeypatch.setattr(fingerprint, "ROOT", tmp_path)
+    for function in ("executed", "_module", "_content"):
+        monkeypatch.setattr(fingerprint, function, getattr(fingerprint, function).__wrapped__)
     return tmp_path
 
 
-def test_every_module_that_is_imported_and_no_other_but_plugins(root):
+def test_every_module_that_is_imported_and_no_other_is_hashed(root):
     names = [
-        "cdmae", "cdmae.masking", "cdmae.masking.batches", "cdmae.masking.noise",
-        "cdmae.pretraining.trainer", "cdmae.reached", "cdmae.runs", "cdmae.training.state", SCRIPT,
-    ]  # fmt: skip
-    assert list(fingerprint(SCRIPT, root=root)) == names
-    plugin = "cdmae.masking.strategies.importance"
-    assert set(fingerprint(SCRIPT, [plugin], root=root)) == {*names, plugin}
-    with pytest.raises(FileNotFoundError, match="no module cdmae.masking.entropy"):
-        fingerprint(SCRIPT, ["cdmae.masking.entropy"], root=root)
+        "masking",
+        "masking.batches",
+        "masking.noise",
+        "pretraining",
+        "pretraining.trainer",
+        "reached",
+        "runs",
+        "training",
+        "training.state",
+    ]
+    expected = ["cdmae", *(f"cdmae.{name}" for name in names), "workflow.scripts.go"]
+    assert list(fingerprint.executed("go")) == expected
+    assert fingerprint.executed("cdmae.reached", "go") == fingerprint.executed("go")
+    with pytest.raises(FileNotFoundError, match=r"masking/entropy"):
+        fingerprint.executed("cdmae.masking.entropy")
 
 
 @pytest.mark.parametrize(
@@ -68,10 +81,9 @@ def test_every_module_that_is_imported_and_no_other_but_plugins(root):
     [
         (TRAINER, "  # why", "  # another reason", None),
         (TRAINER, "'''Do it.'''", '"""Do it otherwise.\n\n    At length.\n    """', None),
-        (TRAINER, "'''Do it.'''\n", "\n", None),
         (TRAINER, "return read(x)", "\n    return (read(\n        x))", None),
         (TRAINER, "int = 1", "int = 2", "cdmae.pretraining.trainer"),
-        (SCRIPT, "go()", "go(2)", SCRIPT),
+        (SCRIPT, "go()", "go(2)", "workflow.scripts.go"),
         ("cdmae/runs.py", "LIMIT = 3", "LIMIT = 4", "cdmae.runs"),
         ("cdmae/training/state.py", "size = 1", "size = '1'", "cdmae.training.state"),
         ("cdmae/masking/noise.py", "def draw", "async def draw", "cdmae.masking.noise"),
@@ -79,76 +91,104 @@ def test_every_module_that_is_imported_and_no_other_but_plugins(root):
         ("cdmae/cli.py", "", "x = 1\n", None),
     ],
 )
-def test_a_change_shows_in_its_module_alone_and_comments_docstrings_and_layout_do_not(
+def test_a_change_shows_in_its_module_alone_and_comments_and_layout_do_not(
     root, name, old, new, module
 ):
-    before = fingerprint(SCRIPT, root=root)
+    before = fingerprint.executed("go")
     text = (root / name).read_text()
     assert old in text
     (root / name).write_text(text.replace(old, new, 1))
-    after = fingerprint(SCRIPT, root=root)
+    after = fingerprint.executed("go")
     assert [key for key in after if after[key] != before[key]] == ([module] if module else [])
 
 
-def test_the_hash_is_the_same_on_every_python(root):
-    """It is written down: a Python that names syntax differently would restart trainings."""
-    assert fingerprint("cdmae/runs.py", root=root) == {"cdmae/runs.py": "4247fc768dab"}
-
-
-@pytest.mark.parametrize("text", [b"x = 1\nif x\n", b"x = 1\ny = '\xff'\n", b"x = 1\n\0\n"])
-def test_a_file_that_is_not_python_is_named_with_its_line(root, text):
-    (root / TRAINER).write_bytes(text)
-    with pytest.raises(InputError, match=f"^{root}/{TRAINER}(, line 2,)? is not valid Python: "):
-        fingerprint(SCRIPT, root=root)
-
-
-def test_templates_and_tables_of_a_folder_have_one_hash(root):
-    def found():
-        return texts("cdmae/report", root=root)
-
-    (root / "cdmae/report/page.html.j2").write_text("one")
-    first = found()
-    (root / "cdmae/report/page.py").write_text("x = 1\n")
-    assert first.keys() == {"cdmae/report"} and found() == first
-    (root / "cdmae/report/page.html.j2").write_text("two")
-    second = found()
-    (root / "cdmae/report/claims.csv").write_text("")
-    assert len({str(each) for each in (first, second, found())}) == 3
-
-
 @pytest.mark.parametrize(
-    ("script", "formats"),
+    ("source", "formats"),
     [
         ("fuse", {"files", "arrays", "runs", "collections.store"}),
-        ("ngrams", {"files", "arrays", "tokens.corpus"}),
-        ("pretrain", {"files", "arrays", "tokens.corpus", "collections.store"}),
-        ("snapshot", {"files"}),
+        ("importance", {"files", "arrays", "tokens.corpus"}),
+        ("cdmae.pretraining.trainer", {"files", "arrays", "tokens.corpus", "collections.store"}),
+        ("cdmae.pretraining.snapshots", {"files"}),
     ],
 )
-def test_a_job_depends_on_the_formats_that_it_uses_and_on_no_other(script, formats):
+def test_a_job_depends_on_the_formats_that_it_uses_and_on_no_other(source, formats):
     """So that another column of the measures does not pre-train again."""
-    modules = {name.removeprefix("cdmae.") for name in fingerprint(f"workflow/scripts/{script}.py")}
+    modules = {name.removeprefix("cdmae.") for name in fingerprint.executed(source)}
     others = {"runs", "tokens.corpus", "collections.store", "evaluation.per_query"}
     assert modules & (others | formats | {"retrieval.vectors"}) == formats
 
 
 @pytest.mark.parametrize(
-    ("file", "before", "after", "counts"),
+    ("before", "after", "counts"),
     [
-        ("objectives.py", "spans = 2", "spans = 3", True),
-        ("encoders.py", "return (self.encoder_masking, self.decoder_masking)", "return ()", True),
-        ("encoders.py", "MaskRatio = 0.5", "MaskRatio = 0.4", False),
-        ("objectives.py", "in_words = (", "in_words = str(", False),
-        ("encoders.py", "    def check(self,", "    def check(this, self,", False),
+        ("spans = 2", "spans = 3", True),
+        ("return (self.ratio,)", "return ()", True),
+        ("ratio: float = 0.5", "ratio: float = 0.4", False),
+        ('in_words = "so"', 'in_words = "other"', False),
+        ("def check(self", "def check(this, self", False),
     ],
 )
-def test_of_a_class_of_settings_what_a_job_executes_counts(tmp_path, file, before, after, counts):
+def test_of_a_class_of_settings_what_a_job_executes_counts(monkeypatch, before, after, counts):
     """Settings themselves are parameters of a job; checks and descriptions decide no result."""
-    shutil.copytree(ROOT / "cdmae/config", tmp_path / "cdmae/config")
-    kind = OBJECTIVES["master"]
-    known = executed(kind, root=tmp_path)
-    path = tmp_path / "cdmae/config" / file
-    text = path.read_text()
+    text = """
+    class Base(Pretraining):
+        spans = 2
+        in_words = "so"
+        ratio: float = 0.5
+        def ratios(self):
+            return (self.ratio,)
+        def check(self, config): ...
+    """
+
+    def hashes(text):
+        monkeypatch.setattr(inspect, "getsource", lambda _: text)
+        return fingerprint.executed.__wrapped__(OBJECTIVES["master"])
+
     assert before in text
-    path.write_text(text.replace(before, after))
-    assert (executed(kind, root=tmp_path) != known) == counts
+    first = hashes(text)
+    assert {
+        "cdmae.config.objectives.Master",
+        "cdmae.config.encoders.Pretraining",
+    } <= first.keys()
+    assert (hashes(text.replace(before, after)) != first) == counts
+
+
+def test_templates_and_tables_of_a_folder_have_one_hash(root):
+    def found():
+        return fingerprint.texts(["cdmae/report"])["cdmae/report"]
+
+    first = found()
+    (root / "cdmae/report/page.py").write_text("x = 1\n")
+    assert found() == first
+    (root / "cdmae/report/page.html.j2").write_text("two")
+    second = found()
+    (root / "cdmae/report/claims.csv").write_text("")
+    assert len({first, second, found()}) == 3
+
+
+def test_the_content_of_the_users_files_and_folders_shows_and_nothing_else(root, monkeypatch):
+    monkeypatch.setattr(fingerprint, "LARGE", 1000)
+    table, model = root / "table.jsonl", root / "model"
+    (model / "pooling").mkdir(parents=True)
+    (model / "pooling/config.json").write_text("{}")
+
+    def changed(before):
+        after = fingerprint.contents([table, model, root / "nothing"])
+        return {key for key in before if after[key] != before[key]}
+
+    for text in ("one", "one" * 1000):
+        table.write_text(text)
+        first = fingerprint.contents([table, model, root / "nothing"])
+        assert list(first) == [f"content of {path}" for path in (model, root / "nothing", table)]
+        os.utime(table, (0, 0))
+        (model / "pooling/.hidden").touch()
+        shutil.copy(table, root / "copy")
+        os.replace(root / "copy", table)
+        assert not changed(first), "the same content in a new file"
+        status = table.stat()
+        table.write_text(text[:-1] + "E")
+        os.utime(table, ns=(status.st_atime_ns, status.st_mtime_ns))
+        assert changed(first) == {f"content of {table}"}, "of the same size, time and inode"
+        table.write_text(text)
+    (model / "pooling/config.json").rename(model / "pooling/other.json")
+    assert changed(first) == {f"content of {model}"}

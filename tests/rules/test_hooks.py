@@ -32,7 +32,7 @@ def changed(before, now):
 
 BEFORE = {"settings": {"alpha": 4.0, "margin": 0.1, "most": float("inf")}, "seed": 42}
 NOW = {"settings": {"alpha": 0.5, "depth": 9, "most": float("inf")}, "seed": 42}
-CODE = [{"cdmae.files": "1", "workflow/scripts/fuse.py": each} for each in "12"]
+CODE = [{"cdmae.files": "1", "workflow.scripts.fuse": each} for each in "12"]
 MANY = [{f"key{number}": each for number in range(7)} for each in "12"]
 
 
@@ -40,8 +40,8 @@ MANY = [{f"key{number}": each for number in range(7)} for each in "12"]
     ("before", "now", "words"),
     [
         (BEFORE, NOW, "alpha was 4.0 and is 0.5; margin was 0.1 and is not set; "
-                      "depth is 9 and was not set"),
-        (*CODE, "code of workflow/scripts/fuse.py"),
+                      "depth was not set and is 9"),
+        (*CODE, "code of workflow.scripts.fuse"),
         ({"content of a": "1"}, {"content of a": "2"}, "content of a"),
         (*MANY, "; ".join(f"key{number} was 1 and is 2" for number in range(5)) + "; 2 more"),
     ],

@@ -27,7 +27,7 @@ def scripts(rules):
 def test_every_rule_runs_a_script_whose_function_gets_its_arguments(grown, scripts, monkeypatch):
     """The adapter fills a function's parameters by their names."""
     calls = []
-    monkeypatch.setattr("cdmae.job.run", lambda function, _, **more: calls.append((function, more)))
+    monkeypatch.setattr("cdmae.job.run", lambda function, _: calls.append(function))
     monkeypatch.setattr("cdmae.job._state", lambda _: Path("state"))
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
     jobs = [job for job in grown.values() if job.detail.rule.script]
@@ -35,18 +35,20 @@ def test_every_rule_runs_a_script_whose_function_gets_its_arguments(grown, scrip
     assert {path.stem for path in ROOT.glob("workflow/scripts/*.py")} == {*scripts.values()}
     for job in jobs:
         script = f"workflow/scripts/{scripts[job.record.rule]}.py"
-        assert script in job.params["code"], job.record
+        called = job.params.get("call", f"workflow.scripts.{scripts[job.record.rule]}.main")
+        assert called.rpartition(".")[0] in job.params["code"], job.record
         names = ("input", "output", "params", "wildcards", "threads", "resources")
         snakemake = SimpleNamespace(**{name: getattr(job.detail, name) for name in names})
         runpy.run_path(str(ROOT / script), {"snakemake": snakemake}, run_name="__main__")
-        function, more = calls[-1]
+        function = calls[-1]
         parameters = inspect.signature(function).parameters.items()
         needed = {key for key, each in parameters if each.default is inspect.Parameter.empty}
-        given = arguments(function, snakemake, **more)
+        given = arguments(function, snakemake)
         assert needed <= given.keys(), (job.record, needed - given.keys())
         read = [path for path in job.record.inputs if "/runs/" in path or "/vectors/" in path]
         passed = str(list(given.values()))
-        assert all(path in passed for path in read), (job.record, given)
+        if job.record.rule != "report":  # which depends on runs that its trainings read, too
+            assert all(path in passed for path in read), (job.record, given)
 
 
 def test_snakemakes_linter_has_nothing_to_say(monkeypatch):

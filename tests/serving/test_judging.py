@@ -1,4 +1,4 @@
-"""Judgments: nothing is lost, the pool hides its systems, and the folder is a BEIR collection."""
+"""Judgments: nothing is lost, the pool hides its systems, and the folder is read as it is."""
 
 import sqlite3
 import threading
@@ -8,20 +8,20 @@ import pytest
 import yaml
 from served import Systems, engine_of
 
-from cdmae.collections.sources import beir
+from cdmae.collections.sources import queries
+from cdmae.collections.store import Collection, read_qrels, table_of, write_collection
 from cdmae.commands.serving import judging_of
 from cdmae.errors import InputError
 from cdmae.retrieval import asking
 from cdmae.serving import judging
 from cdmae.serving.judging import SKIPPED, Judgments, Passage, read_queries
 
-CORPUS = [{"passage_id": f"p{n}", "title": "", "text": f"text {n}"} for n in range(6)]
-PASSAGES = [Passage(each["passage_id"], each["title"], each["text"]) for each in CORPUS]
+PASSAGES = [Passage(f"p{n}", "", f"text {n}") for n in range(6)]
 
 
 def opened(folder, name="docs", pooled=PASSAGES[:4], systems=("bm25", "dense"), who="me"):
-    about = {"collection": name, "passages": len(CORPUS), "who": who}
-    return Judgments(folder, iter(CORPUS), lambda query: pooled, list(systems), **about)
+    about = {"collection": name, "passages": len(PASSAGES), "who": who}
+    return Judgments(folder, lambda query: pooled, list(systems), **about)
 
 
 def grade_all(judgments):
@@ -34,23 +34,24 @@ def grade_all(judgments):
     return order
 
 
-def test_grades_are_a_beir_collection_and_the_newest_counts(tmp_path):
+def test_grades_are_queries_of_the_collection_and_the_newest_counts(tmp_path):
     first = opened(tmp_path)
-    queries = first.add(["what is  it", "who\u2028is it", "what is it"])
-    assert queries[0] == queries[2] and len(first.queries()) == 2
+    ids = first.add(["what is  it", "who\u2028is it", "what is it"])
+    assert ids[0] == ids[2] and len(first.queries()) == 2
     order = grade_all(first)
-    pools = [[passage.passage_id for passage in first.pool(query)] for query in queries[:2]]
+    pools = [[passage.passage_id for passage in first.pool(query)] for query in ids[:2]]
     assert pools[0] != pools[1]  # random
     first.grade(*order[0], 3)
     first.grade(*order[1], SKIPPED)
     again = opened(tmp_path)
-    assert [passage.passage_id for passage in again.pool(queries[0])] == pools[0]
+    assert [passage.passage_id for passage in again.pool(ids[0])] == pools[0]
     grades = again.grades()
     assert again.next() is None and grades[order[0]] == 3 and grades[order[1]] is None
-    collection = beir.Settings(path=str(tmp_path)).load()
+    rows = ((each.passage_id, each.title, each.text) for each in PASSAGES)
+    write_collection(tmp_path / "docs", Collection(table_of(rows), {}, {}, {}))
+    collection = queries.Settings(of=str(tmp_path / "docs"), path=str(tmp_path)).load()
     written = collection.qrels["test"].set_index(["query_id", "passage_id"])["grade"].to_dict()
     assert written == {pair: grade for pair, grade in grades.items() if grade is not None}
-    assert sum(batch.num_rows for batch in collection.passages) == len(CORPUS)
 
 
 def test_two_persons_lose_nothing(tmp_path):
@@ -126,5 +127,9 @@ def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
         "measures": ["RR@10", "Judged@10"],
         "lengths": {"docs-judged": 64},
     }
-    path = overlay["collections"]["docs-judged"]["path"]
-    assert beir.Settings(path=path).load().qrels["test"]["grade"].tolist() == [2]
+    source = overlay["collections"]["docs-judged"]
+    assert source == {"source": "queries", "of": "docs", "path": str(tmp_path / "judged")}
+    settings = queries.Settings(of=str(engine.folders["docs"]), path=source["path"])
+    write_collection(tmp_path / "out", settings.load())
+    assert (tmp_path / "out/passages.parquet").samefile(engine.folders["docs"] / "passages.parquet")
+    assert read_qrels(tmp_path / "out", "test")["grade"].tolist() == [2]

@@ -145,8 +145,9 @@ def test_letters_beyond_a_thousand_are_learnt_by_coverage(tmp_path):
     texts = [letter * max(1, 2600 // (row + 1)) for row, letter in enumerate(letters)]
     pieces = tokenise.train_pieces(texts, 8192)
     assert len(set(letters) & pieces.keys()) > 2500
-    text_of_rare = pa.table({"passage_id": ["a"], "title": [""], "text": ["稀" + "水" * 99]})
-    tokenise.train_tokenizer(["水泵"] * 3, 100).save_pretrained(tmp_path / "t")
-    tokenise.tokenise_to(tmp_path / "tokens", [text_of_rare], tmp_path / "t", 1)
-    counts = (tmp_path / "tokens/counts.json").read_text()
-    assert counts == '{\n  "word-pieces": 100,\n  "unknown": 1\n}\n'
+    tokenise.train_tokenizer(["水泵"] * 3, 100).save_pretrained(tmp_path)
+    vocabulary = Vocabulary.read(tmp_path)
+    rare = tokenise.tokenise(pa.table({"title": [""], "text": ["稀" + "水" * 49]}), tmp_path, 1)
+    assert vocabulary.unknown(rare.ids) == 0.02
+    assert len(vocabulary.doubts(rare.ids)) == 1
+    assert not vocabulary.doubts(rare.ids[1:])

@@ -1,21 +1,17 @@
 """Training in fp16, on the CPU: the scaled loss, and steps whose gradient overflows."""
 
-import os
-import signal
-
 import numpy as np
 import pandas as pd
 import pytest
 import tiny_pretraining
 import torch
 from any_kind import as_objective
-from safetensors.torch import load_file
-from tiny_training import TinyTask, data_of, stage, task_of, train
+from tiny_training import TinyTask, data_of, stage, task_of
 from torch import nn
 
 from cdmae.config.heads import Dense
-from cdmae.errors import InputError, Interrupted
-from cdmae.finetuning import recall, reranker, retriever
+from cdmae.errors import InputError
+from cdmae.finetuning import recall
 from cdmae.models import checkpoint
 from cdmae.training import loop, setup, state
 from cdmae.training.scaling import Scaler
@@ -153,27 +149,3 @@ def test_the_gradient_of_a_step_in_fp16_is_that_of_float32(tiny, teacher, cross,
         gradients.append(torch.cat([weight.grad.flatten() / scale for weight in weights]))
     exact, narrow = gradients
     assert (narrow - exact).norm() < 0.05 * exact.norm()
-
-
-@pytest.mark.parametrize(("kind", "trainer"), [("retriever", retriever), ("reranker", reranker)])
-def test_a_killed_finetuning_in_fp16_ends_in_the_same_bits(
-    tiny, tmp_path, kind, trainer, monkeypatch
-):
-    recipe = stage(kind, precision="fp16")
-    whole = train(trainer, tiny, tmp_path / "whole", recipe)
-    clip, steps = setup.clip, iter(range(100))
-
-    def interrupt(*given):
-        if next(steps) == 4:
-            os.kill(os.getpid(), signal.SIGUSR1)
-        return clip(*given)
-
-    monkeypatch.setattr(setup, "clip", interrupt)
-    with pytest.raises(Interrupted):
-        train(trainer, tiny, tmp_path / "killed", recipe)
-    killed = train(trainer, tiny, tmp_path / "killed", recipe)
-    first, second = (load_file(folder / "model.safetensors") for folder in (whole, killed))
-    assert all((first[name] == second[name]).all() for name in first)
-    curves = [(folder / "steps.tsv").read_text() for folder in (whole, killed)]
-    assert curves[0] == curves[1]
-    assert "skipped" in curves[0].splitlines()[0]

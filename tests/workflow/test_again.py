@@ -10,11 +10,9 @@ from tests.workflow.conftest import SMOKE, jobs
 
 pytestmark = pytest.mark.workflow
 
-STAGE3 = {
-    "train cdmae-stage3", "encode cdmae-stage3,pydocs", "encode cdmae-stage3,scikit-learn",
-    "search cdmae-stage3,evaluated", "fuse fused,evaluated", "release cdmae-stage3",
-    "measures cdmae-stage3", "measures fused", "report",
-}  # fmt: skip
+STAGE3 = [
+    "train cdmae-stage3", "search cdmae-stage3,evaluated", "fuse fused,evaluated", "measures", "release", "report",
+]  # fmt: skip
 
 
 def test_a_second_run_has_nothing_to_do(finished):
@@ -30,9 +28,7 @@ def test_a_second_run_has_nothing_to_do(finished):
 
 def test_alpha_is_a_matter_of_stage_3_and_measures_restart_no_training(smoke, overlay):
     changed = overlay("stages: {stage3: {alpha: 0.5}}\nevaluation: {measures: [RR@10, P@1]}")
-    found = set(smoke.plan(changed))
-    others = found - STAGE3
-    assert found >= STAGE3 and {job.split()[0] for job in others} == {"measures", "release"}
+    assert smoke.plan(changed) == Counter(STAGE3)
     assert "reason: alpha was 4.0 and is 0.5\n" in smoke.said
 
 
@@ -67,20 +63,20 @@ def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
     searches = [f"search cdmae-stage1,{part}" for part in ("evaluated", "pydocs.train")]
     assert jobs(finished.run(*SMOKE, kept, *targets)) == Counter(searches)
     assert [path.read_bytes() for path in runs] == before
-    assert not (finished.results / "vectors").exists()
+    assert not list((finished.results / "vectors").rglob("*.npy"))
 
 
 def test_a_change_in_the_kl_restarts_what_imports_it_and_a_comment_nothing(finished):
     finished.edit("cdmae/pretraining/trainer.py", "\ndef ", "\n# The training of an encoder.\ndef ")
-    finished.edit("workflow/scripts/pretrain.py", "\nif __name", "\n# How it begins.\nif __name")
+    finished.edit("workflow/scripts/call.py", "\nif __name", "\n# How it begins.\nif __name")
     finished.edit("cdmae/finetuning/losses.py", ".sum(-1).mean()", ".sum(-1).mean() * 1.0")
     found = finished.plan()
     assert {job.removeprefix("train ") for job in found if job.startswith("train ")} == {
         "none-stage1", "mae-stage1", "cdmae-stage1", "mae-stage1@43", "cdmae-stage1@43",
         "cdmae-stage2", "cdmae-stage3", "cdmae-reranker",
     }  # fmt: skip
-    kept = {"collection", "tokenizer", "tokens", "ngrams", "importance", "masked_terms", "pretrain"}
-    assert not (kept | {"index_bm25", "bm25"}) & {job.split()[0] for job in found}
+    kept = {"collection", "tokenizer", "tokens", "importance", "masked_terms", "pretrain", "bm25"}
+    assert not kept & {job.split()[0] for job in found}
     brief = finished.run(*SMOKE, "-n")
     assert re.search(r"^train +8 +.*code of cdmae.finetuning.losses", brief, flags=re.MULTILINE)
     lines = brief.splitlines()

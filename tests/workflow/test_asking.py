@@ -1,17 +1,13 @@
 """`./run search` asks a system of any kind, and answers what its run says of the same words."""
 
-import json
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from cdmae import commands
 from cdmae.collections.store import read_passages, read_queries
 from cdmae.commands import answering, configs
-from cdmae.errors import InputError
-from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run
 from cdmae.serving.engine import Engine
 from tests.workflow.conftest import SMOKE
@@ -55,49 +51,7 @@ def test_it_answers_as_the_run_does(smoke, search, system):
         np.testing.assert_allclose([hit.score for hit in hits], expected, rtol=1e-4, atol=1e-5)
 
 
-def on_dev(path):
-    """The MRR@10 of a system on pydocs dev, from its measures."""
-    frame = pd.read_csv(path, sep="\t")
-    return frame.query("collection == 'pydocs' and split == 'dev' and measure == 'RR@10'")[
-        "value"
-    ].mean()
-
-
 def test_by_default_it_asks_the_system_that_the_report_recommends(smoke, search):
     page = (smoke.results / "report/index.html").read_text(encoding="utf-8")
     pick = re.search(r'<h2 class="verdict">\s*(\S+): MRR@10', page)[1]
     assert f"{pick} on pydocs" in search("merge two sorted lists")
-
-
-def test_a_fusion_tells_its_weights(smoke):
-    about = json.loads((smoke.results / "runs/fused/evaluated/weights.json").read_text())
-    assert about["on"] == ["pydocs", "dev"] and sum(about["weights"]) == pytest.approx(1)
-    assert on_dev(smoke.results / "measures/fused.tsv") == pytest.approx(about["value"], abs=1e-6)
-    assert np.mean([*about["held_out"].values()]) <= about["value"]
-
-
-def test_measures_that_a_changed_config_asks_for_must_be_made_first(search, overlay):
-    other = overlay("evaluation: {measures: [nDCG@7]}\n")
-    with pytest.raises(
-        InputError, match="has no nDCG@7 on pydocs dev; ./run with the same config files"
-    ):
-        search(other, "merge two sorted lists")
-
-
-MIXED = """
-systems:
-  mixed: {kind: fusion, of: [bm25, cdmae-stage1], method: convex, weights: [0.3, 0.7]}
-  student: {kind: retriever, encoder: cdmae, stage: stage2, negatives: mixed}
-"""
-
-
-def test_a_fusion_of_the_runs_over_training_queries_gives_negatives(finished, overlay):
-    target = "results/smoke/runs/mixed/pydocs.train"
-    finished.run(*SMOKE, overlay(MIXED), target, "--rerun-triggers", "mtime")
-    parts, mixed = (
-        [read_run(finished.results / f"runs/{name}/pydocs.train") for name in names]
-        for names in (("bm25", "cdmae-stage1"), ("mixed",))
-    )
-    expected = Fusion(parts, "convex", 60).run([0.3, 0.7], 1000)
-    depth = mixed[0].starts[1]
-    assert depth > 0 and mixed[0].passages[:depth].tolist() == expected.passages[:depth].tolist()

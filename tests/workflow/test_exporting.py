@@ -19,37 +19,21 @@ def export(smoke, monkeypatch, tmp_path):
     monkeypatch.setattr(configs, "ROOT", smoke.folder)
     monkeypatch.chdir(smoke.folder)
 
-    def exported(*words):
-        commands.command(["export", *words, *SMOKE, "--to", str(tmp_path / "to"), "--no-onnx"])
-        return tmp_path / "to"
+    def exported(name):
+        to = tmp_path / name
+        commands.command(["export", name, *SMOKE, "--to", str(to), "--no-onnx"])
+        return to
 
     return exported
 
 
-def test_a_retriever_is_exported_with_the_passages_of_its_collection(smoke, export):
+def test_retrievers_are_exported_with_passages_and_other_models_alone(smoke, export):
     folder = export("cdmae-stage3")
-    assert (folder / "README.md").read_text().startswith("---\n")
     passages = count_passages(smoke.results / "collections/pydocs")
     assert pq.read_metadata(folder / "passages.parquet").num_rows == passages
     assert faiss.read_index(str(folder / "passages.faiss")).ntotal == passages
-
-
-def test_an_encoder_and_a_reranker_are_exported_alone(export, tmp_path):
     files = {path.name for path in export("cdmae").iterdir()}
     assert {"1_Pooling", "tokenizer.json"} <= files and "passages.parquet" not in files
-    (tmp_path / "to").rename(tmp_path / "before")
     assert (export("cdmae-reranker") / "cdmae.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["bm25"], "bm25 is not a trained model"),
-        ([], "missing argument 'NAME'"),
-        (["cdmae-stage3", "--collection", "wiki"], "--collection is wiki"),
-    ],
-)
-def test_other_names_are_refused(export, words, sentence):
-    with pytest.raises(InputError) as refused:
-        export(*words)
-    assert sentence in str(refused.value)
+    with pytest.raises(InputError, match="bm25 is not a trained model"):
+        export("bm25")

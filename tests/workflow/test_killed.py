@@ -38,44 +38,6 @@ class Training:
         os.kill(trainer, signal.SIGSTOP)
         return process, trainer
 
-    def kill_trainer(self):
-        process, trainer = self.begin()
-        os.kill(trainer, signal.SIGKILL)
-        said = process.communicate()[0]
-        assert process.returncode == 1, said
-        log = self.states.relative_to(self.checkout.results / "state")
-        assert said.splitlines()[-1].startswith(f"results/smoke/logs/{log}.log: it was ended from")
-        assert not self.output.exists()
-
-    def kill_snakemake(self):
-        """The trainer, left alone, saves its state and ends; as long as it lives no other one
-        begins beside it.
-        """
-        process, trainer = self.begin()
-        end(process, signal.SIGKILL)
-        said = self.checkout.run(*SMOKE, self.target, status=1)
-        assert f"is being trained already, by process {trainer} on " in said.splitlines()[-1]
-        os.kill(trainer, signal.SIGCONT)
-        wait_for(lambda: not Path(f"/proc/{trainer}").exists())
-        assert not self.output.exists()
-
-    def press_ctrl_c(self):
-        process, trainer = self.begin()
-        os.killpg(process.pid, signal.SIGINT)
-        os.kill(trainer, signal.SIGCONT)
-        said = process.communicate()[0]
-        assert process.returncode != 0
-        assert "is saved at step" in said
-        assert not self.output.exists()
-
-    def start_afresh(self, overlay):
-        """With another setting the state is not used; it stays for the old setting."""
-        before = self.steps()
-        said = self.checkout.run(*SMOKE, overlay, self.target)
-        assert "resumes from step" not in said
-        assert self.weights() != self.wanted
-        assert self.steps() == before
-
     def finish(self):
         said = self.checkout.run(*SMOKE, self.target)
         assert "resumes from step" in said
@@ -83,21 +45,34 @@ class Training:
         assert not self.steps(), "states are left behind"
 
 
-def test_pretrain(finished):
+def test_a_killed_trainer_and_a_killed_workflow(finished):
     training = Training(finished, "pretrain/cdmae", "encoders/cdmae")
-    training.kill_trainer()
-    training.kill_snakemake()
+    process, trainer = training.begin()
+    os.kill(trainer, signal.SIGKILL)
+    said = process.communicate()[0]
+    assert process.returncode == 1, said
+    assert said.splitlines()[-1].startswith("results/smoke/logs/pretrain/cdmae.log: it was ended")
+
+    process, trainer = training.begin()
+    end(process, signal.SIGKILL)
+    said = finished.run(*SMOKE, training.target, status=1)
+    assert f"is being trained already, by process {trainer} on " in said.splitlines()[-1]
+    os.kill(trainer, signal.SIGCONT)
+    wait_for(lambda: not Path(f"/proc/{trainer}").exists())
+    assert not training.output.exists(), "left alone, it has saved its state and ended"
     training.finish()
 
 
-def test_train_retriever(finished, overlay):
+def test_ctrl_c_and_another_setting_in_between(finished, overlay):
     training = Training(finished, "train/cdmae-stage3", "trained/cdmae-stage3")
-    training.press_ctrl_c()
-    training.start_afresh(overlay("stages: {stage3: {alpha: 9.0}}"))
-    training.finish()
+    process, trainer = training.begin()
+    os.killpg(process.pid, signal.SIGINT)
+    os.kill(trainer, signal.SIGCONT)
+    said = process.communicate()[0]
+    assert process.returncode != 0 and "is saved at step" in said
 
-
-def test_train_reranker(finished):
-    training = Training(finished, "train/cdmae-reranker", "trained/cdmae-reranker")
-    training.kill_trainer()
+    before = training.steps()
+    said = finished.run(*SMOKE, overlay("stages: {stage3: {alpha: 9.0}}"), training.target)
+    assert "resumes from step" not in said and training.weights() != training.wanted
+    assert training.steps() == before, "which stay for the old setting"
     training.finish()

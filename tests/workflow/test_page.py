@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pandas as pd
 import pytest
 from synthetic_run import plain, tables_of
@@ -64,8 +62,5 @@ def test_the_first_screen_has_the_planned_comparison_and_the_weights(smoke, numb
     assert f"fused is {mix}." in words
 
 
-def test_the_work_of_a_job_is_known_without_its_start(smoke, numbers):
-    spent = numbers.cost("system")["milliseconds"]
-    assert (spent > 0).all()
-    logs = [path.read_text() for path in (smoke.results / "logs/search").glob("*.evaluated.log")]
-    assert logs and all(re.search(r"^work [\d.]+ s$", text, re.MULTILINE) for text in logs)
+def test_the_work_of_a_job_is_known_without_its_start(numbers):
+    assert (numbers.cost("system")["milliseconds"] > 0).all()

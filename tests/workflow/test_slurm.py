@@ -29,15 +29,8 @@ GONE = {
     "collections": ["scikit-learn", "networkx"],
     "encoders": ["none", "mae"],
     "stages": ["stage2", "stage3", "reranker"],
-    "systems": [
-        "none-stage1",
-        "mae-stage1",
-        "cdmae-stage2",
-        "cdmae-stage3",
-        "cdmae-reranker",
-        "fused",
-    ],
-}
+    "systems": ["none-stage1", "mae-stage1", "cdmae-stage2", "cdmae-stage3", "cdmae-reranker", "fused"],
+}  # fmt: skip
 MEASURES = "results/smoke/measures/cdmae-stage1.tsv"
 
 
@@ -178,7 +171,7 @@ class Training:
             int(process.name)
             for process in Path("/proc").glob("[0-9]*")
             if (words := command(process)) and Path(words[0]).name.startswith("python")
-            and any(word.endswith(f".{self.rule}.py") for word in words)
+            and any(word.endswith(".call.py") for word in words)
             and "--node-rank" not in words and working(process) == self.checkout.folder
         ]  # fmt: skip
 

@@ -10,13 +10,11 @@ import pandas as pd
 import pytest
 from planned import plan
 
-from cdmae.arrays import read_array
-from cdmae.collections.store import read_passages, read_qrels, read_queries
+from cdmae.collections.store import read_queries
 from cdmae.config import systems
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import read_json
 from cdmae.runs import read_run
-from cdmae.tokens.corpus import read_tokens
 
 pytestmark = pytest.mark.workflow
 
@@ -46,22 +44,12 @@ def test_the_terminal_shows_the_plan_each_job_its_progress_and_the_report(smoke)
     assert max(map(len, lines)) <= 200 and not any(line.startswith("    ") for line in lines)
 
 
-def test_collection_tokens_and_importance(config, at):
-    for name in config.collections:
-        passages = read_passages(at(f"collections/{name}"))
-        assert len(passages) == len(set(passages["passage_id"].to_pylist())) > 100
-    assert len(read_queries(at("collections/pydocs"), "train")) == 200
-    tokens = read_tokens(at("tokens/tiny/pydocs"))
-    assert len(tokens) == len(read_passages(at("collections/pydocs"), columns=[]))
-    assert tokens.starts[-1] == len(tokens.ids) and tokens.ids.max() < 1000
-    values = read_array(at("importance/ami/tiny/pydocs/values.npy"))
-    assert len(values) == len(tokens.ids)
-    assert np.isfinite(values).all() and values.astype(np.float32).std() > 0
+def test_masks_by_importance_leave_out_stop_words(at):
     found = read_json(at("masked_terms/cdmae.json"))
     assert found["importance"]["stop_word_share"] < found["uniform"]["stop_word_share"]
 
 
-def test_encoders_negatives_and_the_teacher_s_scores(at):
+def test_encoders_and_negatives(at):
     folders = Path(at("encoders")).iterdir()
     steps = {folder.name: read_json(folder / "about.json").get("steps", 0) for folder in folders}
     # without pre-training, stage 1 is trained once
@@ -72,11 +60,6 @@ def test_encoders_negatives_and_the_teacher_s_scores(at):
         run = read_run(at(f"runs/{system}/pydocs.train"))
         assert len(run) == 200
         assert np.diff(run.starts).max() == 50, "the depth that the stages ask for"
-    scored = read_run(at("teachers/cdmae-stage3.parquet"))
-    positives = read_qrels(at("collections/pydocs"), "train").groupby("query")["passage"].apply(set)
-    for query, judged in positives.items():
-        passages, scores = scored.ranked(query)
-        assert judged & set(passages.tolist()) and np.isfinite(scores).all()
 
 
 def test_runs_and_measures(config, at):
@@ -98,23 +81,19 @@ def test_runs_and_measures(config, at):
 def test_models_are_whole_and_have_cards(config, at):
     """That they load elsewhere, the README's example shows."""
     for system in systems.trained(config):
-        trained, model = (
-            {path.name for path in Path(at(f"{part}/{system}")).iterdir()}
-            for part in ("trained", "models")
-        )
-        assert {"model.safetensors", "config.json", "tokenizer.json"} <= model
-        assert trained - {".snakemake_timestamp"} <= model
-        text = Path(at(f"models/{system}/README.md")).read_text()
-        assert system in text and "RR@10" in text and "Made from " in text
+        model = Path(at(f"models/{system}"))
+        files = {path.name for path in model.iterdir()}
+        assert {"model.safetensors", "config.json", "tokenizer.json"} <= files
+        assert {path.name for path in Path(at(f"trained/{system}")).glob("[!.]*")} <= files
+        text = (model / "README.md").read_text()
+        assert system in text and "RR@10" in text
 
 
 def test_report(config, smoke):
     page = (smoke.results / "report/index.html").read_text()
     assert "cdmae-stage3" in page and "<svg" in page
     assert 'src="http' not in page, "the page opens offline"
-    for file in ("results.csv", "comparisons.csv", "costs.csv", "trainings.csv"):
-        assert (smoke.results / "report" / file).stat().st_size > 500
-    for file in ("results.md", "results.tex"):
+    for file in ("results.csv", "comparisons.csv", "results.md", "results.tex"):
         assert "cdmae-stage3" in (smoke.results / "report" / file).read_text()
     facts = json.loads((smoke.results / "facts.json").read_text())
     assert facts["versions"]["torch"] and facts["config"]["seed"] == [42, 43]

@@ -8,13 +8,14 @@
 #   {system.encoder}  a column: the encoder of the config's system; `of` fills it in. A list gives
 #                     several paths, an empty column gives none. The columns of an entry are its
 #                     settings and what follows from them: `tables` below, cdmae/config/systems.py,
-#                     and the methods `columns` of cdmae/config/kinds/*.py; report.smk adds two
+#                     and the methods `columns` of cdmae/config/kinds/*.py
+#   params.call       the function that scripts/call.py calls; other scripts have their own
 #   params.settings   the settings that a result depends on, as plain values: by name, arguments of
 #                     the script's function, one of which may be called `settings`, too
-#   params.code       the fingerprints of the modules, classes of settings and templates that a
-#                     result depends on
-#   params.contents   digests of the user's files that a result depends on. Snakemake records all
-#                     three, and runs a job again if one of them has changed
+#   params.code       hashes of the modules, classes of settings and templates that a result depends
+#                     on
+#   params.contents   hashes of the user's files that a result depends on. Snakemake records all
+#                     four, and runs a job again if one of them has changed
 #   other params      functions of `input` or `output`: their changes do not run a job again
 #
 # Every script passes its rule's object `snakemake` to cdmae.job.run, which fills the parameters of
@@ -26,7 +27,6 @@ import signal
 import sys
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 from snakemake.logging import logger
@@ -45,10 +45,8 @@ from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
 from cdmae.fields import pick
-from workflow import hooks
-from workflow.contents import Contents
-from workflow.facts import TABLES, card, exhibit, facts, inputs
-from workflow.fingerprint import executed, fingerprint, texts
+from cdmae.report import sources
+from workflow import fingerprint, hooks
 
 imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as a module
 
@@ -116,38 +114,18 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 # --- paths ----------------------------------------------------------------------------------------
 
 EVALUATED = systems.targets(settings)  # pairs of a collection and a split
+MINED = systems.mined(settings)  # depths of runs over training queries: (system, collection, split)
 FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")  # of a collection
 
 tables = {
-    "collection": {
-        name: {
-            "files": [str(path) for path in entry.settings.depends()],
-            **systems.texts(settings, name),
-        }
-        for name, entry in settings.collections.items()
-    },
+    "collection": {name: systems.texts(settings, name) for name in settings.collections},
     "start": {
-        name: {
-            "vocabulary": start.collection,
-            "checkpoint": systems.model_files(start.checkpoint),
-        }
+        name: {"vocabulary": start.collection, "checkpoint": systems.model_files(start.checkpoint)}
         for name, start in settings.starts.items()
     },
     "encoder": systems.encoders(settings),
     "system": systems.systems(settings),
 }
-for name, row in tables["system"].items():
-    system = settings.systems[name]
-    row["network"] = systems.model_of(settings, name)  # the system with the trained model in use
-    kept = systems.keeps_vectors(settings, name)
-    # the system whose vectors are searched; if they are not kept, its search encodes the passages
-    row["vectors"] = name if kept else ""
-    row["encoded"] = "" if row["vectors"] else row.get("start", "")
-    row["halved"] = system.of if system.kind == "head" else ""
-    row["ranking"] = row.get("ranking", "").replace(".", "/", 1)
-    if system.kind == "fusion" and system.tuned_on:
-        row["judged"] = row["of"]
-contents = Contents(".snakemake/contents.json", writes=workflow.is_main_process)
 COLUMN = re.compile(r"{(\w+)\.(\w+)}")
 
 
@@ -173,8 +151,8 @@ def files_of(pattern):
 
 
 def contents_of(*patterns):
-    """Return a function that maps the user's files in some patterns to digests of their content."""
-    return lambda wildcards: contents.of(
+    """Return a function that maps the user's files in some patterns to hashes of their content."""
+    return lambda wildcards: fingerprint.contents(
         path for pattern in patterns for path in of(pattern)(wildcards)
     )
 
@@ -185,13 +163,53 @@ def targets(wildcards):
     return EVALUATED if part == "evaluated" else [tuple(part.split(".", 1))]
 
 
+def collections_of(wildcards):
+    """List the collections of a {part}, and those that only users search."""
+    if wildcards.get("part", "evaluated") == "evaluated":
+        return list(settings.evaluation.collections)
+    return [collection for collection, _ in targets(wildcards)]
+
+
 def on_targets(pattern):
-    """Fill in each collection of a {part}, and the columns of a pattern."""
+    """Fill in each collection of the targets of a {part}, and the columns of a pattern."""
+    return on_collections(pattern, lambda wildcards: dict(targets(wildcards)))
+
+
+def on_collections(pattern, names=collections_of):
+    """Fill in each collection of a {part}, the one that has its passages, and the columns."""
 
     def paths(wildcards):
-        names = dict.fromkeys(collection for collection, _ in targets(wildcards))
-        patterns = [pattern.replace("{collection}", name) for name in names]
-        return [path for each in patterns for path in of(each)(wildcards)]
+        found = []
+        for name in names(wildcards):
+            owner = settings.collections[name].settings.shared or name
+            filled = pattern.replace("{collection}", name).replace("{passages}", owner)
+            found += of(filled)(wildcards)
+        return found
+
+    return paths
+
+
+def indexed_collections(wildcards):
+    """List the files of the collections whose passages BM25 indexes, perhaps with more texts."""
+    system = settings.systems[wildcards.system]
+    names = [system.indexed(collection) for collection in collections_of(wildcards)]
+    return expand("<results>/collections/{collection}/passages.parquet", collection=names)
+
+
+def of_mining(pattern):
+    """Fill in the parts that a stage trains on, for a system's evaluation on their collections.
+
+    The evaluation links the indexes or vectors of these parts instead of making them again.
+    """
+
+    def paths(wildcards):
+        if wildcards.part != "evaluated" or not systems.keeps_vectors(settings, wildcards.system):
+            return []
+        parts = {}
+        for name, collection, split in MINED:
+            if name == wildcards.system:
+                parts.setdefault(collection, f"{collection}.{split}")
+        return [ancient(path) for path in expand(pattern, part=parts.values(), allow_missing=True)]
 
     return paths
 
@@ -212,41 +230,31 @@ wildcard_constraints:
     importance=only(settings.importance),
     encoder=only(settings.encoders),
     system=only(settings.systems),
-    part=only(["evaluated", *{".".join(on) for _, *on in systems.mined(settings)}]),
+    part=only(["evaluated", *{".".join(on) for _, *on in MINED}]),
 
 
 # --- reasons to run a job again -------------------------------------------------------------------
 
 
-@cache
-def fingerprints(script, modules):
-    """Map the modules that a script imports, and `modules` from settings, to their fingerprints."""
-    named = [each for each in modules if isinstance(each, str)]
-    with in_a_sentence():
-        found = fingerprint(f"workflow/scripts/{script}.py", named)
-    for kind in modules:
-        found |= {} if isinstance(kind, str) else executed(kind)
-    return found
+def code(*sources, folders=()):
+    """Return a function that maps what a job executes to hashes.
 
-
-def code(script, modules=None, folders=()):
-    """Return a function that maps the modules of a script to their fingerprints.
-
-    modules: a function of the wildcards that lists further modules, which settings name, and the
-    classes of settings that the script executes. folders: of the templates and tables that it reads.
+    sources: modules, scripts, and functions of the wildcards that list further modules, which
+    settings name, and the classes of settings that the job executes. folders: of the templates and
+    tables that it reads.
     """
-    others = texts(*folders)
-    return lambda wildcards: (
-        fingerprints(script, tuple(modules(wildcards)) if modules else ()) | others
-    )
+    others = fingerprint.texts(folders)
+
+    def hashes(wildcards):
+        named = []
+        for source in sources:
+            named += source(wildcards) if callable(source) else [source]
+        return fingerprint.executed(*named) | others
+
+    return hashes
 
 
 # --- requests -------------------------------------------------------------------------------------
-
-
-def is_trained(wildcards):
-    """Return whether an encoder is pre-trained; objective none keeps its initial weights."""
-    return settings.encoders[wildcards.encoder].pretrained
 
 
 def is_wide(wildcards):
@@ -268,7 +276,8 @@ def gpus(most):
 def gpus_of_training(wildcards):
     """Request the paper's node of 8 GPUs, but not more GPUs than a step has texts."""
     if "encoder" in wildcards.keys():
-        texts = settings.encoders[wildcards.encoder].batch if is_trained(wildcards) else 0
+        encoder = settings.encoders[wildcards.encoder]
+        texts = encoder.batch if encoder.pretrained else 0
     else:
         texts = stage_of(wildcards).queries
     return gpus(min(8, texts))(wildcards)
@@ -290,8 +299,6 @@ def memory(least, times):
 
 def gpus_of_encoding(wildcards, input):
     """Request up to 8 GPUs, one per gigabyte of input: about what one encodes in an hour."""
-    if settings.systems[wildcards.system].kind == "head":
-        return 0  # its vectors are links
     known = all(map(os.path.exists, input))  # else: not made yet
     return gpus(min(8, 1 + int(megabytes(input)) // 1000) if known else 1)(wildcards)
 
@@ -327,6 +334,7 @@ def pretraining(wildcards):
     """Return the settings of an encoder and of its initial weights."""
     encoder = settings.encoders[wildcards.encoder]
     return {
+        "name": wildcards.encoder,
         "settings": encoder.values(),
         "start": settings.starts[encoder.start].values(),
         "snapshots": systems.snapshots(settings, wildcards.encoder),
@@ -334,12 +342,18 @@ def pretraining(wildcards):
     }
 
 
+def strategies(wildcards):
+    """List the modules of an encoder's masks."""
+    maskings = dict.fromkeys(settings.encoders[wildcards.encoder].maskings)
+    return [f"cdmae.masking.strategies.{name}" for name in maskings]
+
+
 def modules_of(wildcards):
     """List the modules that the settings of an encoder name, and their classes."""
     encoder = settings.encoders[wildcards.encoder]
     objective = [f"cdmae.pretraining.objectives.{encoder.objective}"] if encoder.pretrained else []
-    maskings = [f"cdmae.masking.strategies.{name}" for name in dict.fromkeys(encoder.maskings)]
-    return [*objective, *maskings, type(encoder), type(settings.starts[encoder.start])]
+    kinds = [type(encoder), type(settings.starts[encoder.start])]
+    return [*objective, *strategies(wildcards), *kinds]
 
 
 def stage_of(wildcards):
@@ -351,7 +365,7 @@ def training(wildcards):
     """Return the settings of a system's stage that its losses use."""
     system = settings.systems[wildcards.system]
     recipe = stage_of(wildcards).values(**system.teachers())
-    return {"kind": system.kind, "settings": recipe, "seed": recipe["seed"]}
+    return {"name": wildcards.system, "settings": recipe, "seed": recipe["seed"]}
 
 
 def trainer_of(wildcards):
@@ -367,25 +381,9 @@ def chosen(wildcards, *keys):
     return pick(tables["system"][wildcards.system], keys)
 
 
-def encoder_of(wildcards):
-    """Return the settings of a system that decide the vectors of its queries and passages."""
-    system = settings.systems[wildcards.system]
-    lengths = ("query_length", "passage_length")
-    prompts = ("query_prompt", "passage_prompt")
-    return {
-        "encoded_by": system.encoded_by,
-        **chosen(wildcards, "model", "head", *lengths, *prompts, "uses"),
-    }
-
-
 def module_of(wildcards):
     """List the module that encodes the texts of a system."""
-    return [f"cdmae.retrieval.{encoder_of(wildcards)['encoded_by']}"]
-
-
-def lengths(wildcards):
-    """List the lengths at which texts of the targets are cut; 0: the system's own length."""
-    return [settings.evaluation.lengths.get(name, 0) for name, _ in targets(wildcards)]
+    return [f"cdmae.retrieval.{settings.systems[wildcards.system].encoded_by}"]
 
 
 def searching(wildcards, **more):
@@ -395,14 +393,27 @@ def searching(wildcards, **more):
     """
     depth = settings.evaluation.depth
     if wildcards.part != "evaluated":
-        depth = systems.mined(settings)[(wildcards.system, *targets(wildcards)[0])]
+        depth = MINED[(wildcards.system, *targets(wildcards)[0])]
     return {"targets": targets(wildcards), "depth": depth, **more}
 
 
+def languages(wildcards):
+    """Return the language of each collection that is searched, by which BM25 analyses its texts."""
+    return {name: settings.collections[name].language for name in collections_of(wildcards)}
+
+
 def searching_vectors(wildcards):
-    """Add the encoder of the queries, and the number of candidates."""
-    more = chosen(wildcards, "candidates_depth")
-    return searching(wildcards, lengths=lengths(wildcards), encoder=encoder_of(wildcards), **more)
+    """Add the encoder and its lengths, the number of candidates, and the kind of index.
+
+    Keeping the vectors of training queries is no reason to search for negatives again.
+    """
+    of_texts = ("query_length", "passage_length", "query_prompt", "passage_prompt")
+    more = chosen(wildcards, "candidates_depth", "engine", "k1", "b")
+    if wildcards.part == "evaluated":
+        more["keep"] = systems.keeps_vectors(settings, wildcards.system)
+    more["encoder"] = chosen(wildcards, "encoded_by", "model", "head", *of_texts, "uses")
+    more["lengths"] = pick(settings.evaluation.lengths, collections_of(wildcards))
+    return searching(wildcards, **more)
 
 
 def run_files(wildcards):
@@ -411,20 +422,7 @@ def run_files(wildcards):
     return [runs[collection][split] for collection, split in targets(wildcards)]
 
 
-def measuring(wildcards):
-    """Return the evaluated targets and the measures of each."""
-    measures = [" ".join(settings.evaluation.measured(*target)) for target in EVALUATED]
-    return {"targets": EVALUATED, "measures": measures}
-
-
-def measuring_sparsity(wildcards):
-    """Return the evaluated targets, and the encoder of a sparse system's queries."""
-    encoder = encoder_of(wildcards)
-    return {"targets": EVALUATED, "lengths": lengths(wildcards), "encoder": encoder}
-
-
-def facts_of(page, below):
-    """List the contents of the report or of an exhibit, with the paths of their results."""
-    config = replace(settings, results=below)
+def shown(wildcards):
+    """Return the config and the results that a table shows; refuse a config without them."""
     with in_a_sentence():
-        return facts(config) if page == "report" else exhibit(config, page)
+        return sources.exhibit(settings, wildcards.exhibit)

@@ -1,22 +1,22 @@
 # Passages, queries and judgments; tokenizers; passages in word-pieces; the importance of each word
-# (equations 7 and 8); BM25's indexes.
+# (equations 7 and 8).
 
 
-rule expansions:
-    """Texts for the passages of a collection, such as queries, by a sequence-to-sequence model."""
+rule texts:
+    """Texts for the passages of a collection: a model's queries, or their most important words."""
     input:
         files=files_of("{collection.files}"),
         model=files_of("{collection.writer}"),
+        importance=of("<results>/importance/{collection.estimate}"),
+        tokenizer=of("<results>/tokenizers/{collection.tokenizer}"),
     output:
-        "<results>/expansions/{collection}.tsv",
+        "<results>/texts/{collection}.tsv",
     log:
-        "<logs>/expansions/{collection}.log",
+        "<logs>/texts/{collection}.log",
     benchmark:
-        "<benchmarks>/expansions/{collection}.tsv"
+        "<benchmarks>/texts/{collection}.tsv"
     wildcard_constraints:
-        collection=only(
-            name for name, entry in settings.collections.items() if entry.settings.writer
-        ),
+        collection=only(name for name, row in tables["collection"].items() if row["texts"]),
     conda:
         environment
     threads: 8
@@ -24,38 +24,11 @@ rule expansions:
         gpu=int(device != "cpu"),
         runtime=1440,
     params:
-        code=code("expansions", source_of),
+        code=code("texts", source_of),
         contents=contents_of("{collection.files}", "{collection.writer}"),
         settings=collecting,
     script:
-        "../scripts/expansions.py"
-
-
-rule keywords:
-    """The most important words of each passage of a collection, which become its queries."""
-    input:
-        files=files_of("{collection.files}"),
-        importance=of("<results>/importance/{collection.estimate}"),
-        ngrams=of("<results>/ngrams/{collection.estimate}"),
-        tokenizer=of("<results>/tokenizers/{collection.tokenizer}"),
-    output:
-        "<results>/keywords/{collection}.tsv",
-    log:
-        "<logs>/keywords/{collection}.log",
-    benchmark:
-        "<benchmarks>/keywords/{collection}.tsv"
-    wildcard_constraints:
-        collection=only(
-            name for name, entry in settings.collections.items() if entry.settings.keywords_of
-        ),
-    conda:
-        environment
-    params:
-        code=code("keywords", source_of),
-        contents=contents_of("{collection.files}"),
-        settings=collecting,
-    script:
-        "../scripts/keywords.py"
+        "../scripts/texts.py"
 
 
 rule collection:
@@ -63,6 +36,7 @@ rule collection:
     input:
         files=files_of("{collection.files}"),
         texts=of("<results>/{collection.texts}"),
+        shared=of("<results>/collections/{collection.shared}/{file}"),
     output:
         expand("<results>/collections/{collection}/{file}", file=FILES, allow_missing=True),
     log:
@@ -126,38 +100,13 @@ rule tokens:
         "../scripts/tokens.py"
 
 
-rule ngrams:
-    """The exact counts of all n-grams."""
-    input:
-        tokens="<results>/tokens/{start}/{collection}",
-        tokenizer="<results>/tokenizers/{start}",
-    output:
-        directory("<results>/ngrams/{importance}/{start}/{collection}"),
-    log:
-        "<logs>/ngrams/{importance}/{start}/{collection}.log",
-    benchmark:
-        "<benchmarks>/ngrams/{importance}/{start}/{collection}.tsv"
-    conda:
-        environment
-    threads: cores
-    resources:
-        mem_mb=memory(8000, times=20),
-    params:
-        code=code("ngrams"),
-        settings=lambda wildcards: {
-            "settings": settings.importance[wildcards.importance].counting()
-        },
-    script:
-        "../scripts/ngrams.py"
-
-
 rule importance:
-    """The importance of every word-piece, and the table that scores new text."""
+    """The exact counts of all n-grams, and the importance of every word-piece, which refers to them."""
     input:
-        ngrams="<results>/ngrams/{importance}/{start}/{collection}",
         tokens="<results>/tokens/{start}/{collection}",
     output:
-        directory("<results>/importance/{importance}/{start}/{collection}"),
+        ngrams=directory("<results>/ngrams/{importance}/{start}/{collection}"),
+        importance=directory("<results>/importance/{importance}/{start}/{collection}"),
     log:
         "<logs>/importance/{importance}/{start}/{collection}.log",
     benchmark:
@@ -165,6 +114,8 @@ rule importance:
     conda:
         environment
     threads: cores
+    resources:
+        mem_mb=memory(8000, times=20),
     params:
         code=code("importance"),
         settings=lambda wildcards: {"settings": settings.importance[wildcards.importance].values()},
@@ -180,9 +131,6 @@ rule masked_terms:
         importance=of(
             "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
         ),
-        ngrams=of(  # to which the importance refers
-            "<results>/ngrams/{encoder.importance}/{encoder.start}/{encoder.corpus}"
-        ),
     output:
         "<results>/masked_terms/{encoder}.json",
     log:
@@ -194,13 +142,7 @@ rule masked_terms:
     conda:
         environment
     params:
-        code=code(
-            "masked_terms",
-            lambda wildcards: [
-                f"cdmae.masking.strategies.{name}"
-                for name in ("uniform", *settings.encoders[wildcards.encoder].maskings)
-            ],
-        ),
+        code=code("masked_terms", "cdmae.masking.strategies.uniform", strategies),
         settings=lambda wildcards: {
             "settings": settings.encoders[wildcards.encoder].masking(),
             "seed": settings.encoders[wildcards.encoder].seed,
@@ -208,23 +150,3 @@ rule masked_terms:
         },
     script:
         "../scripts/masked_terms.py"
-
-
-rule index_bm25:
-    """An inverted index of titles and texts."""
-    input:
-        collection=of("<results>/collections/{collection}/{file}"),
-    output:
-        directory("<results>/bm25/{collection}"),
-    log:
-        "<logs>/index_bm25/{collection}.log",
-    benchmark:
-        "<benchmarks>/index_bm25/{collection}.tsv"
-    conda:
-        environment
-    threads: cores
-    params:
-        code=code("index_bm25"),
-        settings=lambda wildcards: {"language": settings.collections[wildcards.collection].language},
-    script:
-        "../scripts/index_bm25.py"

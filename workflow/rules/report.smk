@@ -1,29 +1,31 @@
 # Measures per query, the models with their cards, and the page at the end.
 
-cards = {name: {"facts": card(settings, name)} for name in systems.trained(settings)}
-for name, values in cards.items():
-    tables["system"][name]["described"] = list(values["facts"]["about"])
-    tables["system"][name]["beside"] = systems.beside(settings, name)
+cards = {name: sources.card(settings, name) for name in systems.trained(settings)}
+described = dict.fromkeys(name for facts in cards.values() for name in facts["about"])
 
+MEASURES = expand("<results>/measures/{system}.tsv", system=settings.systems)
 REPORTED = ("cdmae/report", "config")  # templates, styles, claims, and the published numbers
 
 
 rule measures:
-    """Every measure of every query of a system."""
+    """Every measure of every query, of all systems."""
     input:
         collections=on_targets("<results>/collections/{collection}/{file}"),
-        runs="<results>/runs/{system}/evaluated",
+        runs=expand("<results>/runs/{system}/evaluated", system=settings.systems),
     output:
-        "<results>/measures/{system}.tsv",
+        tables=MEASURES,
     log:
-        "<logs>/measures/{system}.log",
+        "<logs>/measures.log",
     benchmark:
-        "<benchmarks>/measures/{system}.tsv"
+        "<benchmarks>/measures.tsv"
     conda:
         environment
     params:
         code=code("measures"),
-        settings=measuring,
+        settings={
+            "targets": EVALUATED,
+            "measures": [" ".join(settings.evaluation.measured(*each)) for each in EVALUATED],
+        },
         # checks by this job; a function of the output: a change does not run it again
         needed=lambda wildcards, output: {
             name: systems.needed(settings, name) for name, _ in EVALUATED
@@ -32,52 +34,23 @@ rule measures:
         "../scripts/measures.py"
 
 
-rule sparsity:
-    """The number of entries in a sparse system's vectors, and the cost of searching them."""
-    input:
-        model=of("<results>/trained/{system.network}"),
-        collections=on_targets("<results>/collections/{collection}/{file}"),
-        vectors=on_targets("<results>/vectors/{system}/{collection}"),
-    output:
-        "<results>/sparsity/{system}.json",
-    log:
-        "<logs>/sparsity/{system}.log",
-    benchmark:
-        "<benchmarks>/sparsity/{system}.tsv"
-    wildcard_constraints:
-        system=only(systems.sparse(settings)),
-    conda:
-        environment
-    threads: network_cores
-    resources:
-        gpu=gpus(1),
-    params:
-        code=code("sparsity", module_of),
-        settings=measuring_sparsity,
-    script:
-        "../scripts/sparsity.py"
-
-
 rule release:
-    """A trained model in the layout of sentence-transformers, with its card."""
+    """The trained models in the layout of sentence-transformers, with their cards."""
     input:
-        model="<results>/trained/{system}",
-        measures="<results>/measures/{system}.tsv",
-        beside=of("<results>/measures/{system.beside}.tsv"),  # on the same queries
-        about=of("<results>/collections/{system.described}/about.json"),
+        trained=expand("<results>/trained/{system}", system=cards),
+        measures=MEASURES,
+        about=expand("<results>/collections/{collection}/about.json", collection=described),
     output:
-        directory("<results>/models/{system}"),
+        models=directory(expand("<results>/models/{system}", system=cards)),
     log:
-        "<logs>/release/{system}.log",
+        "<logs>/release.log",
     benchmark:
-        "<benchmarks>/release/{system}.tsv"
-    wildcard_constraints:
-        system=only(cards),
+        "<benchmarks>/release.tsv"
     conda:
         environment
     params:
         code=code("release", folders=REPORTED),
-        settings=lambda wildcards: cards[wildcards.system],
+        settings={"cards": cards},
     script:
         "../scripts/release.py"
 
@@ -85,7 +58,23 @@ rule release:
 rule report:
     """One page that opens offline, its numbers as CSV, and two tables for papers."""
     input:
-        unpack(lambda wildcards: inputs(facts_of("report", "<results>"))),
+        collections=expand(
+            "<results>/collections/{collection}/{file}",
+            collection=settings.collections,
+            file=FILES,
+        ),
+        encoders=expand("<results>/encoders/{encoder}", encoder=systems.trained_encoders(settings)),
+        masked_terms=expand(
+            "<results>/masked_terms/{encoder}.json", encoder=systems.masked_by_importance(settings)
+        ),
+        trained=expand("<results>/trained/{system}", system=cards),
+        teachers=expand("<results>/teachers/{system}.parquet", system=taught),
+        mined=[f"<results>/runs/{system}/{on}.{split}" for system, on, split in MINED],
+        runs=expand("<results>/runs/{system}/evaluated", system=settings.systems),
+        indexes=expand(
+            "<results>/bm25/{system}/evaluated", system=systems.of_kind(settings, "bm25")
+        ),
+        measures=MEASURES,
     output:
         page=report(
             "<results>/report/index.html",
@@ -111,34 +100,37 @@ rule report:
         environment
     params:
         code=code("report", folders=REPORTED),
-        settings=lambda wildcards: {"facts": facts_of("report", results)},
+        settings={"facts": sources.facts(settings)},
     script:
         "../scripts/report.py"
-
-
-# --- the paper's tables, on request: ./run table_stages -------------------------------------------
 
 
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
-        unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit, "<results>"))),
+        measures=MEASURES,
+        collections=lambda wildcards: expand(
+            "<results>/collections/{collection}/{file}",
+            collection=shown(wildcards)["collections"],
+            file=FILES,
+        ),
     output:
         multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex"),
     log:
         "<logs>/table/{exhibit}.log",
     wildcard_constraints:
-        exhibit=only(TABLES),
+        exhibit=only(sources.TABLES),
     conda:
         environment
     params:
-        code=code("table", folders=REPORTED),
-        settings=lambda wildcards: {"facts": facts_of(wildcards.exhibit, results)},
+        call="cdmae.report.page.write_exhibit",
+        code=code("cdmae.report.page", folders=REPORTED),
+        settings=lambda wildcards: {"name": wildcards.exhibit, "facts": shown(wildcards)},
     script:
-        "../scripts/table.py"
+        "../scripts/call.py"
 
 
-for exhibit_name in TABLES:
+for exhibit_name in sources.TABLES:  # on request: ./run table_stages
 
     rule:
         name:

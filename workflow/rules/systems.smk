@@ -1,18 +1,18 @@
 # A system ranks passages for queries. Its runs are in <results>/runs/{system}/{part}, one file per
 # collection and split: {part} is `evaluated`, or COLLECTION.SPLIT, the queries on which a stage
-# trains; their runs give the negatives of the stage.
+# trains; their runs give the negatives of the stage. Systems that search keep their indexes or
+# vectors of the collections that they have searched.
 
 
 rule bm25:
-    """BM25's runs."""
+    """BM25's indexes of titles and texts, and its runs."""
     input:
-        indexes=lambda wildcards: [
-            f"<results>/bm25/{settings.systems[wildcards.system].indexed(collection)}"
-            for collection in dict.fromkeys(collection for collection, _ in targets(wildcards))
-        ],
-        collections=on_targets("<results>/collections/{collection}/{file}"),
+        collections=on_collections("<results>/collections/{collection}/{file}"),
+        passages=indexed_collections,
+        mined=of_mining("<results>/bm25/{system}/{part}"),
     output:
-        directory("<results>/runs/{system}/{part}"),
+        runs=directory("<results>/runs/{system}/{part}"),
+        indexes=directory("<results>/bm25/{system}/{part}"),
     log:
         "<logs>/bm25/{system}.{part}.log",
     benchmark:
@@ -23,61 +23,27 @@ rule bm25:
         environment
     threads: cores
     params:
-        code=code("bm25"),
-        settings=lambda wildcards: searching(wildcards, **chosen(wildcards, "k1", "b")),
+        call="cdmae.retrieval.bm25.write_runs",
+        code=code("cdmae.retrieval.bm25"),
+        settings=lambda wildcards: searching(
+            wildcards, languages=languages(wildcards), **chosen(wildcards, "k1", "b")
+        ),
     script:
-        "../scripts/bm25.py"
-
-
-rule encode:
-    """The vectors of a collection's passages; of one head, links to those of both."""
-    input:
-        model=of("<results>/trained/{system.network}"),
-        checkpoint=files_of("{system.model_files}"),
-        collection=of("<results>/collections/{collection}/{file}"),
-        tokens=of("<results>/tokens/{system.start}/{collection}"),
-        vectors=of("<results>/vectors/{system.halved}/{collection}"),
-    output:
-        directory("<results>/vectors/{system}/{collection}"),
-    log:
-        "<logs>/encode/{system}.{collection}.log",
-    benchmark:
-        "<benchmarks>/encode/{system}.{collection}.tsv"
-    wildcard_constraints:
-        system=of_kind("retriever", "external", "head"),
-    conda:
-        environment
-    threads: network_cores
-    resources:
-        gpu=gpus_of_encoding,
-        runtime=1440,
-    params:
-        code=code("encode", module_of),
-        contents=contents_of("{system.model_files}"),
-        settings=lambda wildcards: {
-            "encoder": {
-                "encoded_by": settings.systems[wildcards.system].encoded_by,
-                **chosen(wildcards, "model", "head", "passage_prompt", "uses"),
-            },
-            "length": settings.evaluation.lengths.get(wildcards.collection)
-            or tables["system"][wildcards.system].get("passage_length", 0),
-            **chosen(wildcards, "engine", "k1", "b"),
-        },
-    script:
-        "../scripts/encode.py"
+        "../scripts/call.py"
 
 
 rule search:
-    """The runs of a system with vectors, among all passages or candidates."""
+    """The vectors of passages, and the runs of a system among all passages or candidates."""
     input:
         model=of("<results>/trained/{system.network}"),
         checkpoint=files_of("{system.model_files}"),
-        collections=on_targets("<results>/collections/{collection}/{file}"),
-        vectors=on_targets("<results>/vectors/{system.vectors}/{collection}"),
-        tokens=on_targets("<results>/tokens/{system.encoded}/{collection}"),
+        collections=on_collections("<results>/collections/{collection}/{file}"),
+        tokens=on_collections("<results>/tokens/{system.start}/{passages}"),
         candidates=of("<results>/runs/{system.candidates}/{part}"),
+        mined=of_mining("<results>/vectors/{system}/{part}"),
     output:
-        directory("<results>/runs/{system}/{part}"),
+        runs=directory("<results>/runs/{system}/{part}"),
+        vectors=directory("<results>/vectors/{system}/{part}"),
     log:
         "<logs>/search/{system}.{part}.log",
     benchmark:
@@ -86,17 +52,19 @@ rule search:
         system=of_kind("retriever", "external", "head"),
     conda:
         environment
-    threads: cores
+    threads: lambda wildcards, input: max(network_cores(wildcards), cores(wildcards, input))
     resources:
-        gpu=gpus(1),
+        gpu=gpus_of_encoding,
         mem_mb=memory(16000, times=1),
         runtime=1440,
     params:
-        code=code("search", module_of),
+        call="cdmae.retrieval.search.write_runs",
+        code=code("cdmae.retrieval.search", module_of),
         contents=contents_of("{system.model_files}"),
         settings=searching_vectors,
+        keep=lambda wildcards, output: systems.keeps_vectors(settings, wildcards.system),
     script:
-        "../scripts/search.py"
+        "../scripts/call.py"
 
 
 rule rerank:
@@ -104,10 +72,10 @@ rule rerank:
     input:
         model="<results>/trained/{system}",
         collections=on_targets("<results>/collections/{collection}/{file}"),
-        tokens=on_targets("<results>/tokens/{system.start}/{collection}"),
+        tokens=on_targets("<results>/tokens/{system.start}/{passages}"),
         runs=of("<results>/runs/{system.reranks}/{part}"),
     output:
-        directory("<results>/runs/{system}/{part}"),
+        runs=directory("<results>/runs/{system}/{part}"),
     log:
         "<logs>/rerank/{system}.{part}.log",
     benchmark:
@@ -121,12 +89,15 @@ rule rerank:
         gpu=gpus(1),
         runtime=1440,
     params:
-        code=code("rerank"),
+        call="cdmae.retrieval.reranking.rerank",
+        code=code("cdmae.retrieval.reranking"),
         settings=lambda wildcards: searching(
-            wildcards, lengths=lengths(wildcards), **chosen(wildcards, "depth")
+            wildcards,
+            lengths=[settings.evaluation.lengths.get(name, 0) for name, _ in targets(wildcards)],
+            **chosen(wildcards, "depth"),
         ),
     script:
-        "../scripts/rerank.py"
+        "../scripts/call.py"
 
 
 rule fuse:
@@ -136,7 +107,7 @@ rule fuse:
         tuned_runs=of("<results>/runs/{system.judged}/evaluated"),
         judged=of("<results>/collections/{system.tuned_collection}/{file}"),
     output:
-        directory("<results>/runs/{system}/{part}"),
+        runs=directory("<results>/runs/{system}/{part}"),
     log:
         "<logs>/fuse/{system}.{part}.log",
     benchmark:
@@ -162,7 +133,7 @@ rule read_run:
         files=lambda wildcards: [ancient(local(file)) for file in run_files(wildcards)],
         collections=on_targets("<results>/collections/{collection}/{file}"),
     output:
-        directory("<results>/runs/{system}/{part}"),
+        runs=directory("<results>/runs/{system}/{part}"),
     log:
         "<logs>/read_run/{system}.{part}.log",
     benchmark:
@@ -173,7 +144,7 @@ rule read_run:
         environment
     params:
         code=code("read_run"),
-        contents=lambda wildcards: contents.of(run_files(wildcards)),
+        contents=lambda wildcards: fingerprint.contents(run_files(wildcards)),
         settings=searching,
     script:
         "../scripts/read_run.py"

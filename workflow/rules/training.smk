@@ -28,19 +28,20 @@ rule pretrain:
         encoder=only(settings.encoders.keys() - set(snapshots)),
     conda:
         environment
-    threads: lambda wildcards: network_cores(wildcards) if is_trained(wildcards) else 1
+    threads: network_cores
     resources:
         gpu=gpus_of_training,
         nodes=1,
         mem_mb=memory(32000, times=3),
         runtime=1440,
     params:
-        code=code("pretrain", modules_of),
+        call="cdmae.pretraining.trainer.pretrain",
+        code=code("cdmae.pretraining.trainer", modules_of),
         contents=contents_of("{encoder.checkpoint}", "{encoder.generator}"),
         settings=pretraining,
         state=lambda wildcards, output: f"{results}/state/pretrain/{wildcards.encoder}",
     script:
-        "../scripts/pretrain.py"
+        "../scripts/call.py"
 
 
 rule snapshot:
@@ -58,10 +59,14 @@ rule snapshot:
     conda:
         environment
     params:
-        code=code("snapshot"),
-        settings=lambda wildcards: {"step": settings.encoders[wildcards.encoder].take_step},
+        call="cdmae.pretraining.snapshots.take",
+        code=code("cdmae.pretraining.snapshots"),
+        settings=lambda wildcards: {
+            "name": wildcards.encoder,
+            "step": settings.encoders[wildcards.encoder].take_step,
+        },
     script:
-        "../scripts/snapshot.py"
+        "../scripts/call.py"
 
 
 rule train:
@@ -93,11 +98,12 @@ rule train:
         mem_mb=memory(32000, times=3),
         runtime=1440,
     params:
-        code=code("train", trainer_of),
+        call=lambda wildcards: f"{trainer_of(wildcards)[0]}.train",
+        code=code(trainer_of),
         settings=training,
         state=lambda wildcards, output: f"{results}/state/train/{wildcards.system}",
     script:
-        "../scripts/train.py"
+        "../scripts/call.py"
 
 
 rule teacher:
@@ -122,7 +128,8 @@ rule teacher:
         gpu=gpus(1),
         runtime=1440,
     params:
-        code=code("teacher", lambda wildcards: [type(stage_of(wildcards))]),
+        call="cdmae.retrieval.reranking.teacher",
+        code=code("cdmae.retrieval.reranking", lambda wildcards: [type(stage_of(wildcards))]),
         settings=lambda wildcards: {"settings": stage_of(wildcards).drawn()},
     script:
-        "../scripts/teacher.py"
+        "../scripts/call.py"

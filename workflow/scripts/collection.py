@@ -17,21 +17,25 @@ def main(
     needed: dict[str, Any],
     output: Path,
     texts: Path | None = None,
+    shared: Path | None = None,
     threads: int = 1,
 ) -> None:
     """Make a collection from its settings in the config.
 
-    texts: the file of texts that another job has written for this source. needed: the settings that
-    need enough queries, passages or grades; fewer are refused now, not when a stage begins.
+    texts: the file of texts that another job has written for this source. shared: the folder of the
+    collection whose passages are shared. needed: the settings that need enough queries, passages or
+    grades; fewer are refused now, not when a stage begins.
     """
     path = f"collections.{collection}"
     if texts:
         written = collections.source(settings["source"]).Settings.of_a_writer
         kept = {key: value for key, value in settings.items() if key not in written}
         settings = kept | {"texts": str(texts)}
+    if shared:
+        settings = settings | {"of": str(shared)}
     try:
         made = collections.settings_of(settings, path).load(threads)
-        count = write_collection(output.parent, made)
+        count = write_collection(output, made)
         collections.check_needed(needed, collection, collections.counts(made))
     except InputError as error:
         is_named = str(error).startswith((path, "stages.", "evaluation."))

@@ -5,7 +5,7 @@ from pathlib import Path
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.tuning import best_weights
 from cdmae.files import write_json
-from cdmae.job import on_targets, run
+from cdmae.job import run
 from cdmae.log import say
 from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run, write_run
@@ -52,4 +52,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run(main, snakemake, **on_targets(snakemake, "runs"))
+    run(main, snakemake)

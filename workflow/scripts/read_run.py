@@ -5,7 +5,7 @@ from pathlib import Path
 from cdmae.collections import pair_rows
 from cdmae.collections.store import read_passages, read_queries
 from cdmae.files import read_json
-from cdmae.job import on_targets, run
+from cdmae.job import run
 from cdmae.retrieval import pair_run, trec
 from cdmae.runs import write_run
 
@@ -32,4 +32,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run(main, snakemake, **on_targets(snakemake))
+    run(main, snakemake)

@@ -9,7 +9,7 @@ from cdmae.job import run
 from cdmae.report import page
 
 
-def main(*, facts: dict[str, Any], output: Path, record: Path):
+def main(*, facts: dict[str, Any], output: Path, record: Path) -> None:
     """Write the page of the facts, its numbers, and a record of the facts."""
     facts |= circumstances()
     page.build(facts, output)
@@ -17,4 +17,4 @@ def main(*, facts: dict[str, Any], output: Path, record: Path):
 
 
 if __name__ == "__main__":
-    run(main, snakemake, output=Path(snakemake.output.page).parent)
+    run(main, snakemake)

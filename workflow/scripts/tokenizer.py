@@ -15,7 +15,7 @@ def main(*, settings: dict[str, Any], collection: Path | None, output: Path) -> 
         tokenizer = tokenise.load_tokenizer(settings["checkpoint"])
     else:
         texts = tokenise.Texts(collection)
-        how = (settings["vocabulary"], settings["strip_accents"])
+        how = (settings["vocabulary"], settings.get("strip_accents", True))
         tokenizer = tokenise.train_tokenizer(texts, *how)
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Counts, Derived, counts, tables
+from cdmae.collections import Derived, tables
 from cdmae.collections.judged import Rows
 from cdmae.config import pretrained
 from cdmae.errors import InputError
@@ -97,14 +97,8 @@ class Settings(Derived):
         passages, words, queries = known
         if self.model:
             return passages, words + self.samples * WORDS, queries
-        lines, per_line, _ = Rows.of([self.file], tables.texts).size()
+        lines, per_line = Rows.of([self.file], tables.texts).size()
         return passages, words + lines * per_line / max(1, passages), queries
-
-    def check(self) -> Counts:
-        """Read the collection and the file of texts; texts that a model will write are not read."""
-        if self.model or not self.base.depends():
-            return self.base.check()
-        return counts(self.load())
 
     def load(self, threads: int = 1) -> Collection:
         """Load the collection, and expand its passages."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
-from cdmae.collections import Counts, Derived, Source
+from cdmae.collections import Derived, Source
 from cdmae.errors import InputError
 from cdmae.fields import settings
 
@@ -56,11 +56,6 @@ class Settings(Derived):
         passages = sum(counts[0] for counts in every)
         words = sum(counts[0] * counts[1] for counts in every)
         return passages, words / max(1, passages), {}
-
-    def check(self) -> Counts:
-        """Check every collection; add up the passages if all are known."""
-        passages = [base.check().passages for base in self.bases]
-        return Counts(None if None in passages else sum(passages))
 
     def load(self, threads: int = 1) -> Collection:
         """Join the passages."""

@@ -70,11 +70,10 @@ class Settings(Folder):
         )
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate from the first rows of each table; every query is judged."""
+        """Estimate the passages and the words per passage; count the queries of each split."""
         parts = self.parts()
-        passages, words, _ = parts.passages.size()
-        queries = {split: rows.size()[2] for split, rows in parts.queries.items()}
-        return passages, words, expected_after(queries, self.holdout)
+        queries = {split: sum(1 for _ in rows.rows()) for split, rows in parts.queries.items()}
+        return *parts.passages.size(), expected_after(queries, self.holdout)
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection, and record the columns that the settings name."""

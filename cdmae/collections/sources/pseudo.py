@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Counts, Derived, Judgments, tables
+from cdmae.collections import Derived, tables
 from cdmae.collections.leakage import (
     Holdout,
     HoldoutSeed,
@@ -145,11 +145,6 @@ class Settings(Derived):
         train = min(passages - self.dev, self.queries or passages)
         queries = {"train": train, "dev": self.dev} if self.dev else {"train": train}
         return passages, words, expected_after(queries, self.holdout)
-
-    def check(self) -> Counts:
-        """Check the other collection; the queries are made by the job."""
-        passages = self.base.check().passages
-        return Counts(passages, dict.fromkeys(self.judged(), Judgments(None, 1)))
 
     def load(self, threads: int = 1) -> Collection:
         """Make the queries, and remove their words from the passages."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Counts, Source, documents, questions, tables
+from cdmae.collections import Source, documents, questions, tables
 from cdmae.collections.documents import CODE, HEADING, ROW, Block
 from cdmae.collections.folders import check_folder, table_at
 from cdmae.collections.leakage import (
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # the estimated bytes per word
-QUICK = 2**18  # bytes of documents that are parsed whenever a config is checked
 LEVELS = 6  # the most headings that are joined to a title
 SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm")
 # columns of a table of documents
@@ -127,11 +126,6 @@ class Settings(Source):
         }
         words = sum(file.stat().st_size for file in self.documents()) // BYTES
         return max(1, words // self.words), self.words, expected_after(queries, self.holdout)
-
-    def check(self) -> Counts:
-        """Read the whole collection if it is small; the job parses a large one."""
-        size = sum(file.stat().st_size for file in self.documents())
-        return super().check() if size < QUICK else Counts()
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""

@@ -70,7 +70,8 @@ class Trained(System):
         if config.systems[self.teacher].scores_draws:
             start = systems.start_of(config, self.teacher)
             return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
-        return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
+        part = ".".join(systems.trains_on(config, name))
+        return columns | {"ranking": f"{self.teacher}/{part}"}
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a stage of another kind, negatives of no search, and weights that do not fit."""
@@ -92,14 +93,13 @@ class Trained(System):
 
 @settings
 class Retriever(Searched, Trained):
-    """A retriever trained by a stage, and the search over its vectors."""
+    """The vectors of an encoder that a stage trains."""
 
     index = "vectors/{system}"
     answered_by = "search"
     encoded_by = "vectors"
 
     kind: Literal["retriever"] = "retriever"
-    """The vectors of an encoder that a stage trains."""
     in_batch_teacher: Annotated[str, Of("systems")] = ""
     """A second teacher: a trained retriever with the same start, whose scores of all passages of a
     batch are distilled [TAS-B: ColBERT].
@@ -137,14 +137,13 @@ class Retriever(Searched, Trained):
 
 @settings
 class Reranker(Trained):
-    """A cross-encoder that reorders another system's best passages."""
+    """A cross-encoder that a stage trains; it reorders another system's best passages."""
 
     searches = False
     scores_draws = True
     answered_by = "reranking"
 
     kind: Literal["reranker"] = "reranker"
-    """A cross-encoder that a stage trains, on the best passages of another system."""
     reranks: Annotated[Name, Of("systems")]
     """The system whose run it reorders."""
     depth: Positive = 100
@@ -157,14 +156,13 @@ class Reranker(Trained):
 
 @settings
 class Head(System):
-    """The dense or the sparse head of a unified retriever."""
+    """One head of a retriever with head unified, searched alone [UnifieR]."""
 
     index = "vectors/{system}"
     answered_by = "search"
     encoded_by = "vectors"
 
     kind: Literal["head"] = "head"
-    """One head of a retriever with head unified, searched alone [UnifieR]."""
     of: Annotated[Name, Of("systems")]
     """The retriever with head unified."""
     uses: Literal["dense", "sparse"]

@@ -35,14 +35,13 @@ if TYPE_CHECKING:
 
 @settings
 class Bm25(System):
-    """BM25: ranks by the words that query and passage share."""
+    """The words that query and passage share [Robertson and Zaragoza 2009]."""
 
     lexical = True
     neural = False
     index = answered_by = "bm25"
 
     kind: Literal["bm25"] = "bm25"
-    """The words of query and passage, by BM25 [Robertson and Zaragoza 2009]."""
     k1: Weight = 0.9
     """Saturation of term counts [Anserini]."""
     b: Share = 0.4
@@ -77,7 +76,6 @@ class External(Searched):
     third_party = True
 
     kind: Literal["external"] = "external"
-    """The vectors of a published model."""
     model: Annotated[HomePath, Field(min_length=1)] = REQUIRED
     """A retriever that sentence-transformers loads: a folder, or a name at the hub."""
     head: Literal["auto", "dense", "sparse", "multi"] = "auto"
@@ -110,12 +108,11 @@ class External(Searched):
 
 @settings
 class TrecRun(System):
-    """Third-party runs, read from files in TREC format or from a table of pairs."""
+    """Third-party runs, read from files."""
 
     third_party = True
 
     kind: Literal["run"] = "run"
-    """Runs of a third-party system, read from files."""
     runs: Annotated[dict[str, dict[str, HomePath]], Of("collections")]
     """TREC files by collection and split, as in {pydocs: {dev: runs/theirs.trec}}; or tables of
     pairs, as of `source: pairs`, with scored passages or negatives.
@@ -146,7 +143,6 @@ class Fusion(System):
     answered_by = "fusion"
 
     kind: Literal["fusion"] = "fusion"
-    """The ranks or scores of several systems, summed."""
     of: Annotated[tuple[str, ...], Of("systems")]
     """At least two systems."""
     method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
@@ -171,6 +167,7 @@ class Fusion(System):
         collection, split = self.tuned_on
         measure = config.evaluation.measured(collection, split)[0]
         return {
+            "judged": self.of,
             "tuned_run": f"{collection}.{split}",
             "tuned_collection": collection,
             "tuned": [split, measure],
@@ -190,7 +187,3 @@ class Fusion(System):
             raise unfit(self, "tuned_on", f"; expected one of {choices}")
         if self.tuned_on and len(self.of) > MOST_TUNED:
             raise unfit(self, "of", f"; expected up to {MOST_TUNED} systems with tuned_on")
-
-
-# settings of systems that encode queries
-OF_QUERIES = ("model", "head", "query_length", "query_prompt", "uses")

@@ -1,8 +1,7 @@
 """Vectors of unified retrievers: a dense and a sparse one per text, searched by their sum.
 
 A shard is two files. ``dense-00000.npy`` has the dense vectors, float32 [p, D]; ``00000.npz`` has
-the sparse ones, a CSR matrix [p, V]. `link_head` gives the vectors of one head a folder of their
-own, without copying them.
+the sparse ones, a CSR matrix [p, V].
 
 The score of a query and a passage is s + w d: s is the product of their sparse vectors, d the
 product of their dense vectors, and w the model's weight of the dense head. The search is exact:
@@ -22,8 +21,6 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_array
 
-from cdmae.errors import InputError
-from cdmae.files import link
 from cdmae.models.checkpoint import Model
 from cdmae.models.heads import sparse as sparse_head
 from cdmae.models.ragged import Ragged
@@ -117,21 +114,6 @@ def shape(path: Path) -> tuple[int, int]:
 
 def _dense_of(path: Path) -> Path:
     return path.with_name(f"{DENSE}{path.stem}{dense.SUFFIX}")
-
-
-def link_head(source: Path, folder: Path, head: str) -> None:
-    """Link the vectors of one head into a folder, as shards of a dense or sparse retriever.
-
-    head: `dense` or `sparse`.
-    """
-    paths = sorted(source.glob(sparse.MARK))
-    if not paths or not _dense_of(paths[0]).exists():
-        raise InputError(f"{source} does not contain vectors of two heads; delete it and run again")
-    for path in paths:
-        if head == "dense":
-            link(_dense_of(path), folder / f"{path.stem}{dense.SUFFIX}")
-        else:
-            link(path, folder / path.name)
 
 
 # --- search ---------------------------------------------------------------------------------------

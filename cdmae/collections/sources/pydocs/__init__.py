@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cdmae.collections import Counts, Judgments, Source
+from cdmae.collections import Source
 from cdmae.collections.sources.pydocs import harvest
 from cdmae.errors import InputError
 from cdmae.fields import Natural, settings
@@ -102,17 +102,6 @@ class Settings(Source):
         """Return the versions of the harvested packages; raises `InputError` for a missing one."""
         names = {package: harvest.root(package).name for package in self.packages()}
         return {name: importlib.metadata.version(self.part or name) for name in names}
-
-    def check(self) -> Counts:
-        """Raise `InputError` if a package of the collection is not installed.
-
-        All judgments have the grade 1. The number of training queries is known if the settings
-        limit it, since all of them have a relevant passage.
-        """
-        self.version()
-        queries = {"train": self.train_queries or None}
-        judged = [split for split, has in self.judged().items() if has]
-        return Counts(splits={split: Judgments(queries.get(split), 1) for split in judged})
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Return the counts of the pinned packages."""

@@ -1,8 +1,10 @@
-"""List the results that the report, the paper's exhibits and the model cards read, by name."""
+"""List the results that the report, the paper's tables and the model cards read, by name.
+
+The workflow calls this module when it plans a run; it imports nothing that takes long.
+"""
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from cdmae.config import maskings, seeds, splits, systems
@@ -18,13 +20,6 @@ TABLES = (
     "table_corpus",
     "table_negatives",
 )
-OF_COLLECTIONS = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
-IN_RUNS = {"runs", "mined", "fusions"}
-# the facts that the report reads in addition to measures
-REPORTED = (
-    *("masked_terms", "encoders", "trained", "teachers", "runs", "mined"),
-    *("fusions", "sparsity", "indexes"),
-)
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -32,74 +27,51 @@ def facts(config: Config) -> dict[str, Any]:
 
     Measures cover every seed; all other facts about a training come from the first seed.
     """
-    on = config.results
-    masked = systems.masked_by_importance(config)
-    retrievers = [
-        name for name in seeds.first(systems.trained(config)) if config.systems[name].searches
-    ]
+    trained = seeds.first(systems.trained(config))
     roles = splits.roles(config)
     shown = roles.deciding if roles else None
     # without those whose training queries a teacher labels: they have no judgments
-    judged = [
-        name
-        for name in seeds.first(systems.trained(config))
-        if not config.stages[config.systems[name].stage].labels
-    ]
+    judged = [name for name in trained if not config.stages[config.systems[name].stage].labels]
+
+    def at(what: str, **names: str) -> str:
+        return place(config.results, what, **names)
+
     return {
         "config": config.values(),
-        "collections": {
-            name: place(on, "collection", collection=name) for name in config.collections
-        },
-        "measures": {name: place(on, "measures", system=name) for name in config.systems},
+        "collections": {name: at("collection", collection=name) for name in config.collections},
+        "measures": {name: at("measures", system=name) for name in config.systems},
         "encoders": {
-            name: place(on, "encoder", encoder=name) for name in systems.trained_encoders(config)
+            name: at("encoder", encoder=name) for name in systems.trained_encoders(config)
         },
-        "trained": {
-            name: place(on, "trained", system=name) for name in seeds.first(systems.trained(config))
+        "trained": {name: at("trained", system=name) for name in trained},
+        "masked_terms": {
+            name: at("masked_terms", encoder=name) for name in systems.masked_by_importance(config)
         },
-        "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in masked},
-        "benchmarks": place(on, "benchmarks"),
-        "logs": place(on, "logs"),
-        "mined": {name: _negatives_of(config, name) for name in retrievers if name in judged},
+        "benchmarks": at("benchmarks"),
+        "logs": at("logs"),
+        "mined": {
+            name: _negatives_of(config, name) for name in judged if config.systems[name].searches
+        },
         "teachers": {
-            name: place(on, "teacher", system=systems.taught_like(config, name))
+            name: at("teacher", system=systems.taught_like(config, name))
             for name in seeds.first(systems.taught(config))
             if name in judged
         },
         "runs": {
-            name: place(on, "run", system=name, collection=shown.collection, split=shown.name)
+            name: at("run", system=name, collection=shown.collection, split=shown.name)
             for name in (seeds.first(config.systems) if shown else ())
         },
-        "fusions": {
-            name: place(on, "fusion", system=name)
-            for name in config.systems
-            if config.systems[name].kind == "fusion"
-        },
+        "fusions": {name: at("fusion", system=name) for name in systems.of_kind(config, "fusion")},
         "sparsity": {
-            name: place(on, "sparsity", system=name)
-            for name in seeds.first(systems.sparse(config))
-            if config.evaluation.keep_vectors
+            name: at("sparsity", system=name) for name in seeds.first(systems.sparse(config))
         },
         "indexes": {
-            name: place(on, "bm25", collection=system.indexed(shown.collection))
-            for name, system in config.systems.items()
-            if system.lexical and shown
+            name: at("bm25", system=name, collection=shown.collection)
+            for name in (systems.of_kind(config, "bm25") if shown else ())
         },
         "deciding": list(roles.deciding) if roles else [],
         "reported": list(roles.reported) if roles else [],
     }
-
-
-def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
-    """List the files and folders that a page or an exhibit reads, in a flat list."""
-    parts = ("measures", *(part for part in REPORTED if part in sources))
-    paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
-    for part in IN_RUNS & paths.keys():  # files in folders that a rule makes
-        paths[part] = list(dict.fromkeys(map(os.path.dirname, paths[part])))
-    paths["collections"] = [
-        f"{folder}/{file}" for folder in sources["collections"].values() for file in OF_COLLECTIONS
-    ]
-    return paths
 
 
 def _negatives_of(config: Config, system: str) -> str:
@@ -161,4 +133,5 @@ def card(config: Config, system: str) -> dict[str, Any]:
         "languages": list(config.report.languages),
         "collections": {name: config.collections[name].values() for name in used},
         "about": {name: place(config.results, "about", collection=name) for name in used},
+        "beside": systems.beside(config, system),
     }

