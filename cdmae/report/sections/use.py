@@ -66,7 +66,7 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "systems": len(on_disk),
         "queries": queries,
         "small": queries < SMALL_QUERIES and not certain,
-        "made": [name for name in evaluated if collections[name].get("source") == MADE],
+        "made": [name for name in evaluated if collections.get(name, {}).get("source") == MADE],
         "mixes": {name: _mix(facts.fusions[name]) for name in on_disk if name in facts.fusions},
         "judged": corpus.per_query(facts.reported.split) if corpus else 0.0,
         "table": tables.html(
