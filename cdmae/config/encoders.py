@@ -199,7 +199,7 @@ class Pretraining(Encoder):
             words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
             raise refusal(("importance",), words)
         if self.reads_importance and self.asked:
-            words = ", which queries and written texts do not have; expected maskings without it"
+            words = ", which queries do not have; expected maskings without it"
             raise unfit(self, "importance", words)
         start = config.starts[self.start]
         owner = f"starts.{self.start}"
