@@ -30,7 +30,7 @@ def test_a_recipe_adds_its_entries_to_the_paper_s_and_is_planned(name):
         ours, theirs = getattr(paper, section), getattr(config, section)
         assert ours.items() <= theirs.items() <= getattr(together, section).items()
     jobs = {(job.rule, job.name) for job in records(config.values(), gpus=8)}
-    assert {("pretrain", name), ("train", f"{name}-stage2"), ("measures", f"{name}-stage1")} <= jobs
+    assert {("pretrain", name), ("train", f"{name}-stage1"), ("train", f"{name}-stage2")} <= jobs
     first, second = (config.systems[f"{name}-stage{number}"] for number in (1, 2))
     assert (first.encoder, first.negatives) == (name, "bm25")
     assert (second.encoder, second.negatives) == (name, f"{name}-stage1")
@@ -39,7 +39,7 @@ def test_a_recipe_adds_its_entries_to_the_paper_s_and_is_planned(name):
 def test_a_recipe_stands_in_the_rows_of_its_method():
     """After stage 1 and 2 in table 2, and after its last published stage in table 1."""
     rows = layered(*NAMES).report.methods
-    in_table_1 = {row: system for row, system in rows.items() if row in published.rows("table 1")}
+    in_table_1 = {row: system for row, system in rows.items() if row in published.tables()["table 1"]}
     assert in_table_1 == {
         "BM25": "bm25",
         "CDMAE": "cdmae-stage3",
