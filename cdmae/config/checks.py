@@ -79,13 +79,14 @@ def read_measure(name: str) -> Measure:
     import ir_measures  # 45 ms that few jobs need to pay
 
     keys = ("evaluation", "measures")
+    providers = [ir_measures.providers.registry[provider] for provider in PROVIDERS]
     try:
         measure = ir_measures.parse_measure(name)
         is_mean = isinstance(measure.aggregator(), ir_measures.MeanAgg)  # counts are summed
-    except Exception:  # its parser raises any of Python's errors
-        is_mean = False
-    providers = [ir_measures.providers.registry[provider] for provider in PROVIDERS]
-    if not is_mean or not any(provider.supports(measure) for provider in providers):
+        fits = is_mean and any(provider.supports(measure) for provider in providers)
+    except Exception:  # ir_measures raises any of Python's errors
+        fits = False
+    if not fits:
         words = f"expected means that {', '.join(PROVIDERS)} of ir_measures compute"
         raise refusal(keys, f" has {show(name)}; {words}, such as nDCG@10 or R(rel=2)@1000")
     # (rel=1) has an effect where evaluation.relevant sets another grade
