@@ -203,14 +203,13 @@ def test_the_job_refuses_a_relevant_grade_that_no_judgment_has(tmp_path):
 
     def job(grade):
         script.main(
-            system="bm25",
             names=["docs"],
             collections=[tmp_path / "docs"],
             splits=["dev"],
             runs=[tmp_path / "run.parquet"],
             measures=[f"RR(rel={grade})@10 nDCG@10"],
             needed={"docs": {"evaluation.relevant.docs.dev": ["grade", "dev", grade]}},
-            output=tmp_path / "measures.tsv",
+            tables=[tmp_path / "measures.tsv"],
         )
 
     sentence = "evaluation.relevant.docs.dev is 3; expected up to 2, the highest grade of "
