@@ -178,10 +178,12 @@ def test_every_setting_of_a_stage_reaches_its_weights(given, tmp_path, kind):
 def test_every_setting_of_random_weights_reaches_the_weights_of_a_pre_training(given, tmp_path):
     _, tiny = given
     tokenizer, tokens = tmp_path / "tokenizer", tmp_path / "tokens"
+    texts = [*tiny.passages, *(text.replace("e", "é") for text in tiny.passages)]
     settings = replace(as_objective("mlm", PRETRAINING), encoder_masking="uniform")
 
     def outcome(start, key):
-        tokenise.train_tokenizer(tiny.passages, start.vocabulary).save_pretrained(tokenizer)
+        trained = tokenise.train_tokenizer(texts, start.vocabulary, start.strip_accents)
+        trained.save_pretrained(tokenizer)
         passages = read_passages(tiny.collection)
         write_tokens(tokens, tokenise.tokenise(passages, tokenizer, 1))
         return run(settings, start, tokenizer, tmp_path / "encoder", tokens=tokens)
