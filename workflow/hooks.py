@@ -78,8 +78,8 @@ def lock(results: str) -> None:
     _locks.append(file)
 
 
-def delete_kept(results: str) -> None:
-    """Delete finished trainings' states and finished pieces of outputs, where the outputs exist.
+def delete_kept(results: str, outputs: Iterable[str]) -> None:
+    """Delete the states of finished trainings, and the pieces of `outputs` of this run.
 
     Snakemake deletes the output of a job that fails, even if its work was done: a signal, a time
     limit or a full disk may come at the last moment. States and pieces stay until then.
@@ -88,9 +88,8 @@ def delete_kept(results: str) -> None:
         rule, name = about.parts[-4:-2]  # state/{rule}/{name}/{hash}/about.json
         if Path(results, "encoders" if rule == "pretrain" else "trained", name).exists():
             shutil.rmtree(about.parent, ignore_errors=True)
-    for pieces in Path(results).rglob(".*.pieces"):
-        if pieces.with_name(pieces.name[1:].removesuffix(".pieces")).exists():
-            shutil.rmtree(pieces, ignore_errors=True)
+    for output in map(Path, outputs):
+        shutil.rmtree(output.with_name(f".{output.name}.pieces"), ignore_errors=True)
 
 
 def answers(page: Path) -> list[str]:
@@ -141,11 +140,16 @@ class Terminal:
             if is_brief:
                 words = f"{record.rule_name} has failed: {record.log[0]} {record.rule_msg or ''}"
                 _say(record, textwrap.shorten(printable(words), LONGEST, placeholder=" ..."))
-        elif event == LogEvent.RUN_INFO and is_brief:
-            if self.jobs:
+        elif event == LogEvent.JOB_FINISHED:
+            job = next((job for job in self.jobs if job.jobid == record.job_id), None)
+            for log in job.log if job else ():
+                self.failed.pop(log, None)  # of an earlier attempt
+        elif event == LogEvent.RUN_INFO:
+            if self.jobs and is_brief:
                 return False  # the second table of a dry run
             self.jobs = [job for job in self.workflow.dag.needrun_jobs() if job.output]
-            _say(record, self.table())
+            if is_brief:
+                _say(record, self.table())
         elif event == LogEvent.JOB_INFO and is_brief:
             if self.workflow.dryrun or not record.output:
                 return False
@@ -156,7 +160,7 @@ class Terminal:
             job = next(job for job in self.workflow.dag.jobs if job.jobid == record.jobid)
             record.reason = reasons.of_job(self.workflow.dag.reason(job))
         elif record.msg == NOTHING_TO_BE_DONE_MSG and not self.workflow.dryrun:
-            self.succeed()  # Snakemake runs no hook
+            self.answer()  # Snakemake runs no hook
         for target in UNKNOWN.findall(str(record.msg)):
             _print_last(f"cdmae: {suggestion(target, self.workflow.rules)}")
         return not (is_brief and str(record.msg).startswith(HIDDEN))
@@ -172,8 +176,12 @@ class Terminal:
         return "\n".join([*lines, f"total{len(self.jobs):>15}\n"])
 
     def succeed(self) -> None:
-        """Delete what is not needed any more; print the paths of the results, and the answers."""
-        delete_kept(self.results)
+        """Delete what is not needed any more, and answer."""
+        delete_kept(self.results, (path for job in self.jobs for path in job.output))
+        self.answer()
+
+    def answer(self) -> None:
+        """Print the paths of the results, and the report's answers."""
         page = Path(self.results, "report/index.html")
         targets = sorted(set(self.workflow.dag_settings.targets) - {"all", "default", "report"})
         if not targets and page.exists():

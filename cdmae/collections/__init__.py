@@ -89,6 +89,10 @@ class Source:
         """Return other inputs that affect the result, such as versions of harvested packages."""
         return {}
 
+    def modules(self) -> list[str]:
+        """List the modules whose code makes the collection."""
+        return [type(self).__module__]
+
     def threads(self) -> int:
         """Return the number of threads that `load` can use."""
         return 1
@@ -150,6 +154,10 @@ class Derived(Source):
     def version(self) -> dict[str, str]:
         """Return the versions of the other collections."""
         return dict(ChainMap(*(base.version() for base in self.bases)))
+
+    def modules(self) -> list[str]:
+        """List the modules of this source and of the other collections."""
+        return [type(self).__module__, *(name for base in self.bases for name in base.modules())]
 
     def threads(self) -> int:
         """Return the number of threads that reading the other collections can use."""

@@ -52,11 +52,6 @@ class Collection:
     settings: Any  # a `cdmae.collections.Source`
     language: scripts.Language = scripts.AUTO
 
-    @property
-    def module(self) -> str:
-        """Return the name of the source's module."""
-        return f"cdmae.collections.sources.{self.source}"
-
     def values(self) -> dict[str, Any]:
         """Return plain values as in the config."""
         return {"language": self.language, **self.of_source()}

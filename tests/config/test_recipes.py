@@ -39,7 +39,9 @@ def test_a_recipe_adds_its_entries_to_the_paper_s_and_is_planned(name):
 def test_a_recipe_stands_in_the_rows_of_its_method():
     """After stage 1 and 2 in table 2, and after its last published stage in table 1."""
     rows = layered(*NAMES).report.methods
-    in_table_1 = {row: system for row, system in rows.items() if row in published.tables()["table 1"]}
+    in_table_1 = {
+        row: system for row, system in rows.items() if row in published.tables()["table 1"]
+    }
     assert in_table_1 == {
         "BM25": "bm25",
         "CDMAE": "cdmae-stage3",

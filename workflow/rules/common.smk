@@ -29,6 +29,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
@@ -260,9 +261,9 @@ def code(*sources, folders=()):
 def is_wide(wildcards):
     """Return whether several cores or a GPU speed up the network of a system, or of an encoder."""
     if "encoder" in wildcards.keys():
-        start = settings.encoders[wildcards.encoder].start
+        start = settings.encoders[wildcards["encoder"]].start
     else:
-        owner = tables["system"][wildcards.system]["network"]
+        owner = tables["system"][wildcards["system"]]["network"]
         start = systems.start_of(settings, owner) if owner else ""
     width = settings.starts[start].known_width() if start else None
     return width is None or width >= 256
@@ -292,9 +293,17 @@ def megabytes(paths):
     return sum(sizes) / 1e6
 
 
-def memory(least, times):
-    """Request some times the size of the input, but at least `least` MB, and more after a failure."""
-    return lambda wildcards, input, attempt: (max(least, round(times * megabytes(input))) * attempt)
+def memory(least, times, *, is_training=False):
+    """Request some times the size of the input, but at least `least` MB, and more after a failure.
+
+    A new attempt of a training gets no more: the last one ended at its time limit.
+    """
+
+    def request(wildcards, input, attempt):
+        size = max(least, round(times * megabytes(input)))
+        return size if is_training else size * attempt
+
+    return request
 
 
 def gpus_of_encoding(wildcards, input):
@@ -319,8 +328,8 @@ def network_cores(wildcards):
 
 
 def source_of(wildcards):
-    """List the module of a collection's source."""
-    return [settings.collections[wildcards.collection].module]
+    """List the modules of a collection's source, and of the sources that it is made from."""
+    return settings.collections[wildcards.collection].settings.modules()
 
 
 def collecting(wildcards):
@@ -376,6 +385,11 @@ def trainer_of(wildcards):
     ]
 
 
+def teacher_of(wildcards):
+    """Return the wildcards of a system's teacher, whose size decides the teacher's requests."""
+    return {"system": settings.systems[wildcards.system].teacher}
+
+
 def chosen(wildcards, *keys):
     """Return some settings of the system that a wildcard names, as far as it has them."""
     return pick(tables["system"][wildcards.system], keys)
@@ -393,7 +407,10 @@ def searching(wildcards, **more):
     """
     depth = settings.evaluation.depth
     if wildcards.part != "evaluated":
-        depth = MINED[(wildcards.system, *targets(wildcards)[0])]
+        on = (wildcards.system, *targets(wildcards)[0])
+        if on not in MINED:
+            raise WorkflowError(f"no stage trains on {wildcards.part} by {wildcards.system}")
+        depth = MINED[on]
     return {"targets": targets(wildcards), "depth": depth, **more}
 
 

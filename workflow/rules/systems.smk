@@ -55,6 +55,7 @@ rule search:
     threads: lambda wildcards, input: max(network_cores(wildcards), cores(wildcards, input))
     resources:
         gpu=gpus_of_encoding,
+        nodes=1,
         mem_mb=memory(16000, times=1),
         runtime=1440,
     params:
@@ -154,13 +155,17 @@ rule export:
     """A run as a TREC file: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
         runs="<results>/runs/{system}/evaluated",
-        collection=of("<results>/collections/{collection}/{file}"),
+        collection=lambda wildcards: expand(
+            "<results>/collections/{collection}/{file}",
+            collection=wildcards.target.split(".", 1)[0],
+            file=FILES,
+        ),
     output:
-        trec="<results>/trec/{system}/{collection}.{split}.run",
+        trec="<results>/trec/{system}/{target}.run",
     log:
-        "<logs>/export/{system}.{collection}.{split}.log",
+        "<logs>/export/{system}.{target}.log",
     wildcard_constraints:
-        split=only({split for _, split in EVALUATED}),
+        target=only(".".join(target) for target in EVALUATED),
     conda:
         environment
     params:

@@ -32,7 +32,7 @@ rule pretrain:
     resources:
         gpu=gpus_of_training,
         nodes=1,
-        mem_mb=memory(32000, times=3),
+        mem_mb=memory(32000, times=3, is_training=True),
         runtime=1440,
     params:
         call="cdmae.pretraining.trainer.pretrain",
@@ -95,7 +95,7 @@ rule train:
     resources:
         gpu=gpus_of_training,
         nodes=1,
-        mem_mb=memory(32000, times=3),
+        mem_mb=memory(32000, times=3, is_training=True),
         runtime=1440,
     params:
         call=lambda wildcards: f"{trainer_of(wildcards)[0]}.train",
@@ -123,9 +123,9 @@ rule teacher:
         system=only(taught),
     conda:
         environment
-    threads: network_cores
+    threads: lambda wildcards: network_cores(teacher_of(wildcards))
     resources:
-        gpu=gpus(1),
+        gpu=lambda wildcards: gpus(1)(teacher_of(wildcards)),
         runtime=1440,
     params:
         call="cdmae.retrieval.reranking.teacher",

@@ -8,9 +8,10 @@ from cdmae.retrieval import trec
 from cdmae.runs import read_run
 
 
-def main(*, runs: Path, collection: Path, split: str, system: str, output: Path) -> None:
+def main(*, runs: Path, collection: Path, target: str, system: str, output: Path) -> None:
     """Write a run with the ids of its collection, for trec_eval, ir_measures and pyserini."""
-    ranked = read_run(runs / f"{collection.name}.{split}.parquet")
+    split = target.removeprefix(f"{collection.name}.")
+    ranked = read_run(runs / f"{target}.parquet")
     query_ids = read_queries(collection, split)["query_id"].tolist()
     passage_ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
     trec.write_run(output, ranked, query_ids, passage_ids, system)
