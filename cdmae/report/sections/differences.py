@@ -25,7 +25,7 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     rows = frames.compared([PLANNED, ONE_THING, NAMED], column) if column else pd.DataFrame()
     if rows.empty:
         return None
-    single = rows[rows["kind"] != NAMED]
+    single = _ranked(rows[rows["kind"] != NAMED])
     others = rows[rows["kind"] == NAMED]
     intervals = single[single["low"].notna()].copy()
     intervals["label"] = intervals["system"] + " − " + intervals["reference"]
@@ -43,6 +43,13 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "forest": figures.forest(title, intervals, "points, with the interval"),
         "curves": _curves(facts, frames),
     }
+
+
+def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
+    """Put the comparisons of masks first, ranked by their gain over uniform ones."""
+    of_masks = rows["question"].str.startswith("masks: ")
+    ranked = rows[of_masks].sort_values("difference", ascending=False, kind="stable")
+    return pd.concat([ranked, rows[~of_masks]])
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
