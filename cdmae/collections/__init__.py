@@ -90,8 +90,8 @@ class Source:
         return {}
 
     def modules(self) -> list[str]:
-        """List the modules whose code makes the collection."""
-        return [type(self).__module__]
+        """List the modules of the sources from which the collection is made."""
+        return []
 
     def threads(self) -> int:
         """Return the number of threads that `load` can use."""
@@ -156,8 +156,8 @@ class Derived(Source):
         return dict(ChainMap(*(base.version() for base in self.bases)))
 
     def modules(self) -> list[str]:
-        """List the modules of this source and of the other collections."""
-        return [type(self).__module__, *(name for base in self.bases for name in base.modules())]
+        """List the modules of the other collections' sources."""
+        return [name for base in self.bases for name in (type(base).__module__, *base.modules())]
 
     def threads(self) -> int:
         """Return the number of threads that reading the other collections can use."""

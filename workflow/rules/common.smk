@@ -329,7 +329,8 @@ def network_cores(wildcards):
 
 def source_of(wildcards):
     """List the modules of a collection's source, and of the sources that it is made from."""
-    return settings.collections[wildcards.collection].settings.modules()
+    entry = settings.collections[wildcards.collection]
+    return [f"cdmae.collections.sources.{entry.source}", *entry.settings.modules()]
 
 
 def collecting(wildcards):
