@@ -16,7 +16,6 @@ from snakemake.cli import get_argument_parser
 
 from cdmae import commands
 from cdmae.__main__ import ordered
-from cdmae.collections.store import read_passages, read_qrels
 from cdmae.commands import configs
 from tests.workflow.conftest import ROOT, SMOKE
 
@@ -25,9 +24,6 @@ pytestmark = pytest.mark.workflow
 README = (ROOT / "README.md").read_text()
 TEXT = README + (ROOT / "docs/commands.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
-TOUR = re.findall(
-    r"^```python\n(.*?)^```", (ROOT / "docs/tour.md").read_text(), flags=re.MULTILINE | re.DOTALL
-)
 SHELL = "\n".join(text for kind, text in BLOCKS if kind == "sh")
 FOUND = [
     *re.findall(r"^(\./run[^#\n]*)", SHELL, flags=re.MULTILINE),
@@ -114,23 +110,3 @@ def test_python(smoke, text):
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip()
-
-
-def test_tour(smoke):
-    collection = smoke.results / "collections/pydocs"
-    passages = read_passages(collection, ["passage_id"])["passage_id"].to_pylist()
-    right = int(read_qrels(collection, "test")["passage"].iloc[0])
-    names = {
-        "time.ctime": passages[right],
-        '"time"': f'"{passages[right - 1]}"',
-        "results/": "results/smoke/",
-    }
-    text = "\n".join(TOUR)
-    for old, new in names.items():
-        assert old in text
-        text = text.replace(old, new)
-    finished = subprocess.run(
-        [sys.executable, "-c", text], cwd=smoke.folder, capture_output=True, text=True
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "nDCG@10" in finished.stdout
