@@ -59,6 +59,7 @@ def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
         finished.folder / targets[1] / "pydocs.train.parquet",
     ]
     before = [path.read_bytes() for path in runs]
+    shutil.rmtree(runs[-1].parent)
     kept = overlay("evaluation: {keep_vectors: false}")
     searches = [f"search cdmae-stage1,{part}" for part in ("evaluated", "pydocs.train")]
     assert jobs(finished.run(*SMOKE, kept, *targets)) == Counter(searches)
