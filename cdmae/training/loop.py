@@ -214,8 +214,8 @@ class Meter:
             closer = self._spread / means["spread"]
             self.note(
                 f"at step {warm:,} the outputs are {closer:.0f} times closer together than in the "
-                "first steps: the knowledge of the initial weights is lost (the learning rate is "
-                "too high, or the loss requires it)"
+                "first steps: the knowledge of the initial weights is lost, unless they were "
+                "random (the learning rate is too high, or the loss requires it)"
             )
         return means
 
