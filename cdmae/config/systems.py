@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.config import seeds
+from cdmae.errors import InputError
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -52,8 +53,12 @@ def texts(config: Config, collection: str) -> Row:
     """
     source = config.collections[collection].settings
     is_written = source.writer or source.keywords_of
+    try:
+        files = [str(path) for path in source.depends()]
+    except InputError as error:
+        raise InputError(f"collections.{collection}.{error}") from None
     return {
-        "files": [str(path) for path in source.depends()],
+        "files": files,
         "shared": source.shared,
         "texts": f"texts/{collection}.tsv" if is_written else "",
         "writer": model_files(source.writer),

@@ -140,7 +140,9 @@ def read_run(
     twice = pd.DataFrame({"query": query_of, "passage": listed}).duplicated().to_numpy()
     if twice.any():
         first = int(twice.argmax())
-        raise fault(path, numbers[first], "the query has a second line for the same passage")
+        [passage] = [name for name, row in passage_rows.items() if row == listed[first]]
+        words = f"the query has a second line for the passage {passage}"
+        raise fault(path, numbers[first], words)
     run = ranked(query_of, listed, np.array(scores), len(query_ids), depth, ties=np.array(ranks))
     counts = np.diff(run.starts)
     if (counts < depth).any():

@@ -118,15 +118,19 @@ EVALUATED = systems.targets(settings)  # pairs of a collection and a split
 MINED = systems.mined(settings)  # depths of runs over training queries: (system, collection, split)
 FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")  # of a collection
 
-tables = {
-    "collection": {name: systems.texts(settings, name) for name in settings.collections},
-    "start": {
-        name: {"vocabulary": start.collection, "checkpoint": systems.model_files(start.checkpoint)}
-        for name, start in settings.starts.items()
-    },
-    "encoder": systems.encoders(settings),
-    "system": systems.systems(settings),
-}
+with in_a_sentence():  # files that do not exist
+    tables = {
+        "collection": {name: systems.texts(settings, name) for name in settings.collections},
+        "start": {
+            name: {
+                "vocabulary": start.collection,
+                "checkpoint": systems.model_files(start.checkpoint),
+            }
+            for name, start in settings.starts.items()
+        },
+        "encoder": systems.encoders(settings),
+        "system": systems.systems(settings),
+    }
 COLUMN = re.compile(r"{(\w+)\.(\w+)}")
 
 
