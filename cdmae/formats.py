@@ -75,16 +75,6 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def short_count(value: float) -> str:
-    """Round to three significant digits: ``950``, ``20.2 thousand``, ``1.04 million``."""
-    if value < 1e4:
-        return count(value)
-    units = {"billion": 1e9, "million": 1e6, "thousand": 1e3}
-    unit = next(unit for unit, size in units.items() if value >= size)
-    rounded = float(f"{value / units[unit]:.3g}")
-    return f"{rounded:g}\N{NO-BREAK SPACE}{unit}"
-
-
 def duration(seconds: float) -> str:
     """Write a time with at most two units: ``0.4 s``, ``42 s``, ``5 min 12 s``, ``3 h 20 min``."""
     if math.isnan(seconds):

@@ -294,15 +294,15 @@ def _training(folder, about, curve=None):
 def _benchmarks(folder, values):
     jobs = {
         "collection/pydocs": (61, 640), "tokenizer/tiny": (4.1, 310), "tokens/tiny/pydocs": (2.2, 240),
-        "ngrams/ami/tiny/pydocs": (3.1, 420), "importance/ami/tiny/pydocs": (1.4, 260),
-        "masked_terms/cdmae": (5.2, 380), "index_bm25/pydocs": (13, 900), "bm25/bm25.evaluated": (21, 1100),
+        "importance/ami/tiny/pydocs": (1.4, 260),
+        "masked_terms/cdmae": (5.2, 380), "bm25/bm25.evaluated": (21, 1100),
         "bm25/bm25.pydocs.train": (19, 1000), "train/cdmae-reranker": (88, 2100),
         "teacher/cdmae-stage3": (40, 900), "measures/bm25": (0.4, math.nan),
     }  # fmt: skip
     jobs |= {f"pretrain/{name}": (190, 1210) for name in values["encoders"] if name != "none"}
     jobs |= {"pretrain/none": (3.2, 1210)}
     retrievers = [name for name, entry in values["systems"].items() if entry["kind"] == "retriever"]
-    costs = {"train/{}": (61, 1830), "encode/{}.pydocs": (9, 700), "search/{}.evaluated": (6, 650)}
+    costs = {"train/{}": (61, 1830), "search/{}.evaluated": (6, 650)}
     jobs |= {job.format(name): cost for name in retrievers for job, cost in costs.items()}
     for name, (seconds, memory) in jobs.items():
         path = folder / f"{name}.tsv"

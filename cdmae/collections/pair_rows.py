@@ -54,8 +54,7 @@ class Pair:
     """A query, its passages, and the scores of all passages, if the row has scores.
 
     relevant: whether the first passages are relevant. scores: first of the positives, then of
-    the negatives; empty without scores. margins: whether the scores are margins, which are
-    comparable only for the same positive.
+    the negatives; empty without scores.
     """
 
     query: str
@@ -64,7 +63,6 @@ class Pair:
     negatives: list[Passage]
     relevant: bool
     scores: list[float]
-    margins: bool
 
 
 def read(path: Path, query: str = "", positive: str = "") -> Iterator[tuple[int, Pair]]:
@@ -121,7 +119,6 @@ def _pair(row: Row, query: str, positive: str) -> Pair:
         name = row.text(*IDS, required=False)
         positives = [replace(positives[0], name=name, of_row=True)]
     relevant = True
-    margins = False
     own = [passage.score for passage in (*positives, *negatives)]
     scores = row.numbers("pos_scores") + row.numbers("neg_scores") if None in own else own
     labelled = next((name for name in LABEL if name in row.values), "")
@@ -132,14 +129,13 @@ def _pair(row: Row, query: str, positive: str) -> Pair:
         relevant = label == [1]
     elif len(label) == len(negatives) and label:
         scores = [0.0] * len(positives) + [-margin for margin in label]
-        margins = True
     else:
         scores = scores or label
     passages = len(positives) + len(negatives)
     if scores and len(scores) != passages:
         raise row.fault(f"{len(scores)} scores for {passages} passages")
     name = row.text("query_id", required=False)
-    return Pair(asked, name, positives, negatives, relevant, scores, margins)
+    return Pair(asked, name, positives, negatives, relevant, scores)
 
 
 def _passages(row: Row, key: str) -> list[Passage]:

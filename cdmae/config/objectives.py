@@ -84,11 +84,16 @@ class CoCondenser(EarlyLayers, Contextual):
     def __post_init__(self) -> None:
         """Refuse batches without negatives."""
         super().__post_init__()
-        if self.batch < 2:
-            raise InputError(
-                f"batch is {self.batch}; expected from 2, because the "
-                "negatives are the other passages of the batch"
-            )
+        _check_negatives(self)
+
+
+def _check_negatives(encoder: Pretraining) -> None:
+    """Refuse a contrast without negatives."""
+    if encoder.batch < 2:
+        raise InputError(
+            f"batch is {encoder.batch}; expected from 2, because the "
+            "negatives are the other passages of the batch"
+        )
 
 
 MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigma", "importance")
@@ -118,11 +123,7 @@ class Contriever(Pooled):
     def __post_init__(self) -> None:
         """Refuse batches without negatives, and a `crop_most` below `crop_least`."""
         super().__post_init__()
-        if self.batch < 2:
-            raise InputError(
-                f"batch is {self.batch}; expected from 2, because the "
-                "negatives are the other passages of the batch"
-            )
+        _check_negatives(self)
         if self.crop_most < self.crop_least:
             raise InputError(
                 f"crop_most is {self.crop_most}; expected from crop_least, {self.crop_least}, to 1"

@@ -27,7 +27,7 @@ class Cost(NamedTuple):
 
     parameters: float  # of all networks that a query passes
     megabytes: float  # of the indexes that are searched, for the main collection
-    milliseconds: float  # per evaluated query: the work of the jobs, without their start
+    milliseconds: float  # per evaluated query: the searches, without start, index and encoding
     minutes: float  # of every training that the system depends on
     entries: float  # of a sparse passage's vector
     flops: float  # expected multiplications of a sparse query with a passage
@@ -96,8 +96,6 @@ def _size(folder: Path) -> int:
 
 
 def _milliseconds(facts: Facts, system: str) -> float:
-    if facts.kind(system).index.startswith("vectors") and not facts.evaluation.keep_vectors:
-        return math.nan  # the same job encodes the passages
     jobs = facts.benchmarks
     own = jobs[jobs["rule"].isin(ANSWERING) & (jobs["job"] == f"{system}.evaluated")]["work"]
     queries = sum(map(facts.queries, facts.targets))

@@ -86,9 +86,6 @@ def test_the_size_of_an_index_is_of_its_files_its_vectors_or_its_entries(run, tm
     assert costs.cost(known, "bm25").megabytes == pytest.approx(0.005)
     sparse = costs.cost(known, "mae-stage1")
     assert (sparse.megabytes, sparse.flops, sparse.entries) == (3.5, 1.25, 90.0)
-    config = run.config | {"evaluation": run.config["evaluation"] | {"keep_vectors": False}}
-    encoded = costs.cost(replace(known, config=config), "cdmae-stage1")
-    assert encoded.milliseconds != encoded.milliseconds  # its job also encodes the passages
 
 
 # --- the choice -----------------------------------------------------------------------------------

@@ -293,7 +293,6 @@ def test_a_report_declares_the_runs_it_reads(values):
         (formats.duration, 0.42, "0.4 s"), (formats.duration, 59.7, "1 min"), (formats.duration, 312, "5 min 12 s"),
         (formats.duration, 12000, "3 h 20 min"), (formats.duration, 187200, "2 d 4 h"),
         (formats.memory, 640, "640 MB"), (formats.memory, 1433.6, "1.4 GB"),
-        (formats.short_count, 4_402_688, "4.4 million"), (formats.short_count, 950, "950"),
         (formats.percent, 0.274, "27 %"), (partial(formats.plural, noun="query"), 1, "1 query"),
         (partial(formats.plural, noun="query"), 1618, "1,618 queries"),
     ],

@@ -1,7 +1,7 @@
 """Append texts that another model wrote, such as docT5query's queries, to a collection's passages.
 
 A file has a line per text: passage id, tab, text. Its lines are in the order of the passages, and
-every passage has at least one. It is the user's, or the rule `expansions` writes it by a
+every passage has at least one. It is the user's, or the rule `texts` writes it by a
 sequence-to-sequence model (`cdmae.retrieval.expansion`). Passages are numbered as in the other
 collection, so that a system of kind `bm25` can index these passages (`passages`) and answer the
 other collection's queries (Nogueira and Lin 2019, "From doc2query to docTTTTTquery").
