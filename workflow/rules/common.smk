@@ -180,14 +180,18 @@ def on_targets(pattern):
     return on_collections(pattern, lambda wildcards: dict(targets(wildcards)))
 
 
+def owner(collection):
+    """Return the collection that has the passages of a collection: another one, or itself."""
+    return settings.collections[collection].settings.shared or collection
+
+
 def on_collections(pattern, names=collections_of):
     """Fill in each collection of a {part}, the one that has its passages, and the columns."""
 
     def paths(wildcards):
         found = []
         for name in names(wildcards):
-            owner = settings.collections[name].settings.shared or name
-            filled = pattern.replace("{collection}", name).replace("{passages}", owner)
+            filled = pattern.replace("{collection}", name).replace("{passages}", owner(name))
             found += of(filled)(wildcards)
         return found
 
@@ -267,8 +271,8 @@ def is_wide(wildcards):
     if "encoder" in wildcards.keys():
         start = settings.encoders[wildcards["encoder"]].start
     else:
-        owner = tables["system"][wildcards["system"]]["network"]
-        start = systems.start_of(settings, owner) if owner else ""
+        network = tables["system"][wildcards["system"]]["network"]
+        start = systems.start_of(settings, network) if network else ""
     width = settings.starts[start].known_width() if start else None
     return width is None or width >= 256
 
@@ -420,8 +424,9 @@ def searching(wildcards, **more):
 
 
 def languages(wildcards):
-    """Return the language of each collection that is searched, by which BM25 analyses its texts."""
-    return {name: settings.collections[name].language for name in collections_of(wildcards)}
+    """Return the language of each searched collection's passages, by which BM25 analyses them."""
+    names = collections_of(wildcards)
+    return {name: settings.collections[owner(name)].language for name in names}
 
 
 def searching_vectors(wildcards):
