@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cdmae.collections.sources import joined
+from cdmae.collections.sources import joined, pseudo
 from cdmae.collections.store import read_passages, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
@@ -58,3 +58,15 @@ def test_what_cannot_be_joined_is_refused(parts, changed, message):
     wrong = {name: own for name, own in (parts | changed).items() if own is not None}
     with pytest.raises(InputError, match=message):
         parse(joined.Settings, {"of": wrong})
+
+
+def test_the_modules_of_all_sources_make_the_collection(parts):
+    folder = "cdmae.collections.sources"
+    assert joined.Settings(of=parts).modules() == [
+        f"{folder}.beir",
+        f"{folder}.beir",
+        f"{folder}.text",
+    ]
+    nested = {"source": "joined", "of": parts}
+    made = parse(pseudo.Settings, {"of": nested, "method": "first_sentence"}, "made")
+    assert made.modules()[0] == f"{folder}.joined" and f"{folder}.text" in made.modules()

@@ -174,6 +174,21 @@ def test_vectors_are_kept_of_the_first_seed_and_of_searches_for_negatives(values
     assert jobs["bm25", "bm25/evaluated"].inputs["mined"]
 
 
+def test_further_queries_share_what_is_made_of_the_passages(values, tmp_path):
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a query"}\n')
+    (tmp_path / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq\tp\t1\n")
+    values["collections"]["docs"] |= {"language": "de"}
+    values["collections"]["asked"] = {"source": "queries", "of": "docs", "path": str(tmp_path)}
+    values["evaluation"]["collections"]["asked"] = ["test"]
+    jobs = plan(values)
+    languages = jobs["bm25", "bm25/evaluated"].params["settings"]["languages"]
+    assert languages["asked"] == languages["docs"] == "de"
+    assert jobs["collection", "asked"].inputs["shared"][0].startswith("out/collections/docs/")
+    assert "out/tokens/small/docs" in jobs["search", "one/evaluated"].inputs["tokens"]
+    assert ("tokens", "small/asked") not in jobs
+
+
 def test_snapshots_share_what_is_upstream(values, whole):
     for step in (8, 2):
         values["encoders"][f"cdmae-{step}"] = {"snapshot_of": "cdmae", "take_step": step}

@@ -23,6 +23,19 @@ def test_a_run_repeats_the_answers_of_its_report(tmp_path):
     assert hooks.answers(page) == []
 
 
+def test_a_run_deletes_what_it_finished_and_nothing_of_others(tmp_path):
+    """The folders of runs exist while a job works in them."""
+    states = [tmp_path / f"state/train/{name}/0a1b" for name in ("done", "running")]
+    pieces = [tmp_path / f"runs/{name}/.evaluated.pieces" for name in ("done", "running")]
+    for folder in (*states, *pieces):
+        folder.mkdir(parents=True)
+        (folder / "about.json").write_text("{}")
+    (tmp_path / "trained/done").mkdir(parents=True)
+    (tmp_path / "runs/running/evaluated").mkdir()
+    hooks.delete_kept(tmp_path, [tmp_path / "runs/done/evaluated"])
+    assert [folder.exists() for folder in (*states, *pieces)] == [False, True, False, True]
+
+
 def changed(before, now):
     """The reason of a job whose parameters were recorded as texts."""
     reason = Reason()
