@@ -80,8 +80,9 @@ def cases(facts: Facts, before: str, after: str) -> pd.DataFrame:
     chosen = select(found[["before", "after"]])
     rows = found.loc[chosen["query"]].fillna(-1).reset_index()
     passages = rows[["relevant", "first_before", "first_after"]].astype(int)
-    needed = np.unique(passages[passages >= 0].stack())
-    table = take_passages(folder, needed.astype(int))
+    needed = np.unique(passages)
+    needed = needed[needed >= 0]  # -1: a run without a passage
+    table = take_passages(folder, needed)
     titled = zip(table.column("title"), table.column("text"), strict=True)
     texts = dict(zip(needed, (f"{title} {text}".strip() for title, text in titled), strict=True))
     asked = read_queries(folder, target.split)["text"]
