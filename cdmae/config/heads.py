@@ -58,7 +58,7 @@ class Retriever(Stage):
     negatives (`denoise`, `margin_bins`) [3.4: kl; margin_mse: TAS-B; none: RocketQA].
     """
     denoise: Share = 0.0
-    """Removes false negatives from the contrastive loss: those that the teacher prefers to the
+    """Removes false negatives from the contrastive loss: passages that the teacher prefers to the
     positive with more than this probability, the sigmoid of the difference of their scores; 0: off
     [RocketQA: 0.1].
     """
@@ -218,7 +218,7 @@ class Sparse(Regularised):
     """
 
     def __post_init__(self) -> None:
-        """Refuse a regression without a layer of its own, and a table beside such a layer."""
+        """Refuse a regression without a layer of its own, and a table with such a layer."""
         super().__post_init__()
         if self.query_weights == "idf" and self.pieces == "own":
             raise InputError(

@@ -32,7 +32,7 @@ def describe(
     seed: int,
     example: str,
 ) -> dict[str, Any]:
-    """Describe the masks of a strategy that reads the importance, and uniform masks beside them.
+    """Describe the masks of a strategy that reads the importance, and uniform masks for comparison.
 
     The result has these keys:
 
