@@ -217,7 +217,7 @@ def toy(monkeypatch):
         size: Positive = 1
         """Passages."""
 
-        def judged(self):
+        def own_splits(self):
             if self.size == 14:
                 raise InputError("size is 14; expected less")
             return {"train": True, "dev": True, "test": True, "raw": False}

@@ -83,16 +83,8 @@ def _check_collection(config: Config, name: str) -> None:
 
 
 def _check_source(config: Config, name: str) -> None:
-    """Refuse names, in the settings of a source, of entries that do not exist."""
-    settings = config.collections[name].settings
-    sections = ("importance", "starts", "collections")
-    known = [getattr(config, section) for section in sections]
-    chosen = settings.keywords_of
-    is_known = [entry in entries for entry, entries in zip(chosen, known, strict=False)]
-    if chosen and is_known != [True] * len(sections):
-        words = "; expected names of entries of importance, of starts and of collections"
-        raise unfit(settings, "keywords_of", words)
-    shared = settings.shared
+    """Refuse a source that shares the passages of a collection without own passages."""
+    shared = config.collections[name].settings.shared
     owners = [each for each, own in config.collections.items() if not own.settings.shared]
     if shared and shared not in owners:
         raise refusal(("of",), f" is {show(shared)}; {suggestion(shared, owners)}")

@@ -425,7 +425,7 @@ def test_a_wrong_folder(new, tmp_path, words, sentence):
 def test_a_mistake_in_the_data_has_its_line(new, tmp_path):
     path = pairs(tmp_path / "q.csv")
     path.write_text(path.read_text() + "alone\n")
-    with pytest.raises(InputError, match=r"q\.csv, line 102: the header has 2 columns"):
+    with pytest.raises(InputError, match=r"q\.csv, line 102: another number of columns"):
         new(path)
 
 

@@ -91,9 +91,6 @@ INPUTS = [
     ("search three/evaluated", "mined", []),
     ("collection written", "texts", ["out/texts/written.tsv"]),
     ("collection docs", "texts", []),
-    ("collection made", "texts", ["out/texts/made.tsv"]),
-    ("texts made", "importance", ["out/importance/ami/small/docs"]),
-    ("texts made", "tokenizer", ["out/tokenizers/small"]),
     ("train by-made", "collection", ["out/collections/made/passages.parquet"]),
     # encoders after another
     ("pretrain both", "after", ["out/encoders/general"]),
@@ -202,21 +199,10 @@ def test_snapshots_share_what_is_upstream(values, whole):
     assert "cdmae-2" not in facts(load(values))["encoders"], "its curves are those of its training"
 
 
-def test_runs_are_as_deep_as_stages_ask_and_collections_know_what_they_take(whole, values):
+def test_runs_are_as_deep_as_stages_ask(whole, values):
     depths = {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
     assert systems.mined(load(values)) == depths
     assert whole["search", "one/docs.train"].params["settings"]["depth"] == 30
-    values["stages"]["stage1"]["topics"] = 9
-    values["evaluation"]["relevant"] = {"docs": {"test": 2}}
-    asked = {
-        "stages.stage1.topics": ["queries", "train", 9],
-        "evaluation.relevant.docs.test": ["grade", "test", 2],
-    }
-    for name in ("stage1", "stage3", "rerank"):
-        asked[f"stages.{name}.queries"] = ["queries", "train", 64]
-        asked[f"stages.{name}.group"] = ["passages", "train", 4]
-    assert systems.needed(load(values), "docs") == asked
-    assert systems.needed(load(values), "other") == {}
 
 
 def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
@@ -226,7 +212,6 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
     plain = " ".join(measures)
     measured = plan(values)["measures", ""]
     assert measured.params["settings"]["measures"] == [plain, graded, plain]
-    assert "evaluation.relevant.docs.test" in measured.params["needed"]["docs"]
     assert not any("evaluation.relevant" in reason for reason in measured.reasons)
     values["evaluation"]["measures"] = ["RR@10", "RR(rel=2)@10"]
     assert load(values).evaluation.measured("docs", "test") == ["RR(rel=2)@10"], "each once"

@@ -3,12 +3,10 @@
 
 
 rule texts:
-    """Texts for the passages of a collection: a model's queries, or their most important words."""
+    """Texts that a model writes for the passages of a collection."""
     input:
         files=files_of("{collection.files}"),
         model=files_of("{collection.writer}"),
-        importance=of("<results>/importance/{collection.estimate}"),
-        tokenizer=of("<results>/tokenizers/{collection.tokenizer}"),
     output:
         "<results>/texts/{collection}.tsv",
     log:
@@ -24,11 +22,12 @@ rule texts:
         gpu=int(device != "cpu"),
         runtime=1440,
     params:
-        code=code("texts", source_of),
+        call="cdmae.retrieval.expansion.write_texts",
+        code=code("cdmae.retrieval.expansion", source_of),
         contents=contents_of("{collection.files}", "{collection.writer}"),
         settings=collecting,
     script:
-        "../scripts/texts.py"
+        "../scripts/call.py"
 
 
 rule collection:
@@ -53,8 +52,6 @@ rule collection:
         code=code("collection", source_of),
         contents=contents_of("{collection.files}"),
         settings=collecting,
-        # checks by this job; a function of the output: a change does not run it again
-        needed=lambda wildcards, output: systems.needed(settings, wildcards.collection),
     script:
         "../scripts/collection.py"
 

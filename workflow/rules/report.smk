@@ -26,10 +26,6 @@ rule measures:
             "targets": EVALUATED,
             "measures": [" ".join(settings.evaluation.measured(*each)) for each in EVALUATED],
         },
-        # checks by this job; a function of the output: a change does not run it again
-        needed=lambda wildcards, output: {
-            name: systems.needed(settings, name) for name, _ in EVALUATED
-        },
     script:
         "../scripts/measures.py"
 
