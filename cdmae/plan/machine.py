@@ -1,4 +1,4 @@
-"""Describe a machine: its cores, GPUs and memory, and the speed of networks."""
+"""Describe a machine: its cores and GPUs, and the speed of networks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ CORE = 100e9  # operations per second of a CPU core that runs a network
 
 @dataclass(frozen=True)
 class Machine:
-    """Cores, GPUs and their kind, bytes of memory (None if unknown)."""
+    """Cores, GPUs and their kind."""
 
     cores: int
     gpus: int = 0
     gpu: str = ""
-    memory: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse GPUs of unknown speed."""
@@ -49,5 +48,4 @@ def here() -> Machine:
     if os.environ.get("CDMAE_DEVICE") == "cpu":
         gpus = []
     gpu = next((name for name in PEAK if name in gpus[0]), "a100") if gpus else ""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Machine(len(os.sched_getaffinity(0)), len(gpus), gpu, memory)
+    return Machine(len(os.sched_getaffinity(0)), len(gpus), gpu)
