@@ -61,13 +61,10 @@ def check_step(step: int, last: int, owner: str) -> None:
         raise refusal(("take_step",), f" is {step}; expected up to {last}, {owner}")
 
 
-def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
-    """Refuse entries of a section that depend on each other in a cycle.
-
-    needs: the entries that each entry depends on.
-    """
+def in_order(section: str, needs: dict[str, list[str]]) -> list[str]:
+    """List the entries of a section, each after the entries that it `needs`; refuse a cycle."""
     try:
-        TopologicalSorter(needs).prepare()
+        return list(TopologicalSorter(needs).static_order())
     except CycleError as error:
         circle = error.args[1][::-1]
         words = f"{section} depend on each other in a circle: {' -> '.join(circle)}"

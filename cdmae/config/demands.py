@@ -12,7 +12,7 @@ from typing import Any
 
 from cdmae import collections
 from cdmae.config import pretrained, systems
-from cdmae.config.checks import check_cycles, check_results, read_measure
+from cdmae.config.checks import check_results, in_order, read_measure
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
 from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
@@ -37,7 +37,7 @@ def check(config: Config) -> None:
     edges = {}
     for name, system in config.systems.items():
         edges[name] = [other for _, other, part in named(system) if part == "systems"]
-    check_cycles("systems", edges)
+    in_order("systems", edges)
     for name, system in config.systems.items():
         _within(("systems", name), system.check, config, name)
     _check_targets(config)

@@ -28,7 +28,6 @@ def encoders(config: Config) -> dict[str, Row]:
             "corpus": encoder.collection,
             "importance": encoder.importance,
             "after": encoder.after,
-            "snapshot_of": encoder.snapshot_of,
             "asked": encoder.asked,
             "estimate": (
                 "importance"
@@ -232,21 +231,10 @@ def needed(config: Config, collection: str) -> dict[str, list[Any]]:
     return found
 
 
-def trained_encoders(config: Config) -> list[str]:
-    """List the trained encoders of the first seed that the report shows; snapshots are omitted."""
-    return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
-
-
 def masked_by_importance(config: Config) -> list[str]:
-    """List the encoders of the first seed that mask by importance, without snapshots."""
-    return [name for name in trained_encoders(config) if config.encoders[name].masked_by_importance]
-
-
-def snapshots(config: Config, encoder: str) -> list[int]:
-    """List the steps of an encoder's training that snapshots keep, in ascending order."""
-    return sorted(
-        {other.take_step for other in config.encoders.values() if other.snapshot_of == encoder}
-    )
+    """List the encoders of the first seed that mask by importance."""
+    names = seeds.first(config.encoders)
+    return [name for name in names if config.encoders[name].masked_by_importance]
 
 
 def before(config: Config, encoder: str) -> list[str]:

@@ -60,17 +60,13 @@ class Plan:
             self.sizes[name] = Size(*expected)
 
     def estimates(self) -> list[Estimate]:
-        """Estimate every result of the run that takes networks or space, in the order of the data.
-
-        A snapshot is kept by the training of another encoder.
-        """
+        """Estimate every result that takes networks or space, in the order of the data."""
         config = self.config
         found = []
         for name, size in self.sizes.items():
             found.append(Estimate("collections", name, 0.0, WORD * size.passages * size.words))
         for name, encoder in config.encoders.items():
-            trains = encoder.pretrained and not encoder.snapshot_of
-            operations = self.pretraining(name) if trains else 0.0
+            operations = self.pretraining(name) if encoder.pretrained else 0.0
             disk = WEIGHT * Network.of(config.starts[encoder.start]).parameters()
             found.append(Estimate("pre-training", name, operations, disk))
         for name in systems.trained(config):

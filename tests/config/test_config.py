@@ -1,6 +1,5 @@
 """What a config means: defaults, entries that refer to others, and what a setting restarts."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -37,13 +36,10 @@ def test_nothing_has_the_defaults_of_the_paper():
 def test_written_out_values_load_to_the_same_config(values):
     values["encoders"]["mae"]["seed"] = 3
     values["encoders"]["both"] = {"after": "cdmae"}
-    values["encoders"]["early"] = {"snapshot_of": "cdmae", "take_step": 4}
     config = load(values)
     assert load(config.values()) == config
     assert (config.encoders["mae"].seed, config.stages["stage1"].seed) == (3, 7)
     assert config.encoders["both"].start == "small"
-    early = dataclasses.replace(config.encoders["early"], take_step=0, snapshot_of="")
-    assert early == config.encoders["cdmae"], "a snapshot has all else from its encoder"
 
 
 def test_settings_without_effect_are_accepted_and_reset(values):

@@ -135,7 +135,7 @@ def test_the_page_of_settings_is_up_to_date(monkeypatch):
 
 
 def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):
-    """What paper.yaml states about pre-training and training, but for the names, its snapshot and
+    """What paper.yaml states about pre-training and training, but for the names, its `take_step` and
     its GPUs.
     """
     paper = read_yaml(FILES / "paper.yaml")

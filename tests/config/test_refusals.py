@@ -57,7 +57,7 @@ CYCLES = [
     ("systems.one.negatives", "one", "systems", ["one -> one"]),
     ("systems.one.negatives", "fused", "systems", ["fused -> three -> cross -> one -> fused"]),
     ("encoders", {"a": {"after": "b"}, "b": {"after": "a"}}, "encoders", ["a -> b -> a"]),
-    ("encoders.a", {"snapshot_of": "a"}, "encoders", ["a -> a"]),
+    ("encoders.a", {"after": "a"}, "encoders", ["a -> a"]),
 ]
 KINDS = [
     ("systems.one.stage", "rerank", "", ["reranker", "stage1, stage3"]),
@@ -72,9 +72,6 @@ KINDS = [
     ("systems.one.candidates", "bm25", "", ["bm25", "multi"]),
     ("systems.three.teacher", "one", "stages.stage3.random_negatives", ["10", "one"]),
     ("encoders.a", {"after": "mae", "start": "big"}, "encoders.a.start", ["big", "small"]),
-    ("encoders.a", {"snapshot_of": "mae"}, "encoders.a.take_step", ["missing"]),
-    ("encoders.a", {"snapshot_of": "none", "take_step": 1}, "encoders.a.snapshot_of", []),
-    ("encoders.a", {"snapshot_of": "mae", "take_step": 1, "batch": 9}, "encoders.a.batch", ["9"]),
 ]
 SPLITS = [
     ("stages.stage1.split", "trane", "", ["trane", "did you mean train?"]),

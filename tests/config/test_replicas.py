@@ -114,18 +114,11 @@ def test_a_checkpoint_as_it_is_has_no_replicas_but_what_is_trained_from_it(value
 
 def test_what_comes_before_an_encoder_is_of_its_seed(values):
     values["encoders"] |= {
-        "both": {"after": "mae"}, "early": {"snapshot_of": "cdmae", "take_step": 5},
-        "once": {"seed": 3}, "later": {"after": "once"},
+        "both": {"after": "mae"}, "once": {"seed": 3}, "later": {"after": "once"},
     }  # fmt: skip
-    values["systems"]["early"] = {**values["systems"]["one"], "encoder": "early"}
     found = load(values | {"seed": SEEDS})
     assert (found.encoders["both@8"].after, found.encoders["both@8"].seed) == ("mae@8", 8)
-    assert found.encoders["early@9"].snapshot_of == "cdmae@9"
     assert found.encoders["later@8"].after == "once"
-    jobs = plan(values | {"seed": SEEDS})
-    assert jobs["pretrain", "cdmae@8"].params["settings"]["snapshots"] == [5]
-    assert jobs["snapshot", "early@8"].inputs == {"encoder": ["out/encoders/cdmae@8"]}
-    assert jobs["train", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]
 
 
 def test_a_system_trained_once_has_no_replicas_and_takes_the_first_of_its_inputs(values):

@@ -26,7 +26,7 @@ from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, trainer
-from cdmae.pretraining.snapshots import Result
+from cdmae.pretraining.result import Result
 from cdmae.tokens.corpus import read_tokens, write_tokens
 from cdmae.training import setup, state
 from cdmae.training.loop import Schedule
@@ -111,7 +111,7 @@ def test_resume_in_the_middle_of_an_interval_keeps_the_curve(inputs, tmp_path, m
 
 
 def test_the_papers_number_of_steps():
-    """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
+    """20 epochs of MS MARCO in batches of 2048; `take_step` does not shorten the schedule."""
     paper = Mae(start="s", collection="c", take_step=80_000)
     assert trainer.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
     one = dataclasses.replace(paper, epochs=0.001, take_step=0)

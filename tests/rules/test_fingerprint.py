@@ -108,7 +108,6 @@ def test_a_change_shows_in_its_module_alone_and_comments_and_layout_do_not(
         ("fuse", {"files", "arrays", "runs", "collections.store"}),
         ("importance", {"files", "arrays", "tokens.corpus"}),
         ("cdmae.pretraining.trainer", {"files", "arrays", "tokens.corpus", "collections.store"}),
-        ("cdmae.pretraining.snapshots", {"files"}),
     ],
 )
 def test_a_job_depends_on_the_formats_that_it_uses_and_on_no_other(source, formats):

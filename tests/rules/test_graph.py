@@ -189,19 +189,6 @@ def test_further_queries_share_what_is_made_of_the_passages(values, tmp_path):
     assert ("tokens", "small/asked") not in jobs
 
 
-def test_snapshots_share_what_is_upstream(values, whole):
-    for step in (8, 2):
-        values["encoders"][f"cdmae-{step}"] = {"snapshot_of": "cdmae", "take_step": step}
-        values["systems"][f"one-{step}"] = {**values["systems"]["one"], "encoder": f"cdmae-{step}"}
-    jobs = plan(values)
-    assert changed(whole, jobs) == names_of("pretrain cdmae; release ")
-    assert jobs["pretrain", "cdmae"].params["settings"]["snapshots"] == [2, 8]
-    assert jobs["snapshot", "cdmae-2"].inputs == {"encoder": ["out/encoders/cdmae"]}
-    assert jobs["snapshot", "cdmae-2"].params["settings"]["step"] == 2
-    assert jobs["train", "one-2"].inputs["encoder"] == ["out/encoders/cdmae-2"]
-    assert "cdmae-2" not in facts(load(values))["encoders"], "its curves are those of its training"
-
-
 def test_runs_are_as_deep_as_stages_ask_and_collections_know_what_they_take(whole, values):
     depths = {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
     assert systems.mined(load(values)) == depths

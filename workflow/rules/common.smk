@@ -41,7 +41,7 @@ if str(source) not in sys.path:
 
 from cdmae import collections
 from cdmae.circumstances import STARTED, now
-from cdmae.config import systems
+from cdmae.config import seeds, systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
@@ -355,7 +355,6 @@ def pretraining(wildcards):
         "name": wildcards.encoder,
         "settings": encoder.values(),
         "start": settings.starts[encoder.start].values(),
-        "snapshots": systems.snapshots(settings, wildcards.encoder),
         "seed": encoder.seed,
     }
 

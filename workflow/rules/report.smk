@@ -63,7 +63,7 @@ rule report:
             collection=settings.collections,
             file=FILES,
         ),
-        encoders=expand("<results>/encoders/{encoder}", encoder=systems.trained_encoders(settings)),
+        encoders=expand("<results>/encoders/{encoder}", encoder=seeds.first(settings.encoders)),
         masked_terms=expand(
             "<results>/masked_terms/{encoder}.json", encoder=systems.masked_by_importance(settings)
         ),
