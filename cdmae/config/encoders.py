@@ -200,7 +200,6 @@ class Pretraining(Encoder):
             words = ", which queries do not have; expected maskings without it"
             raise unfit(self, "importance", words)
         start = config.starts[self.start]
-        owner = f"starts.{self.start}"
         before = config.encoders[self.after].start if self.after else self.start
         if self.start != before:
             words = f"; expected {before}, the start of encoders.{self.after}, which it continues"
@@ -209,8 +208,7 @@ class Pretraining(Encoder):
         if by_words and config.importance[self.importance].unit != "word":
             words = f"; expected for {by_words[0]}: an entry with unit word"
             raise unfit(self, "importance", words)
-        self.check_layers(start.known_layers(), owner)
-        self.check_length(start.known_positions(), f"{owner}.positions")
+        self.check_length(start.known_positions(), f"starts.{self.start}.positions")
 
 
 @settings

@@ -12,9 +12,7 @@ rule pretrain:
         checkpoint=files_of("{encoder.checkpoint}"),
         after=of("<results>/encoders/{encoder.after}"),
         tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
-        importance=of(
-            "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
-        ),
+        importance=of("<results>/{encoder.importance_folder}"),
         asked=of("<results>/collections/{encoder.asked}/{file}"),
         generator=files_of("{encoder.generator}"),
     output:

@@ -167,7 +167,7 @@ class Fusion(System):
         collection, split = self.tuned_on
         measure = config.evaluation.measured(collection, split)[0]
         return {
-            "judged": self.of,
+            "tuned_systems": self.of,
             "tuned_run": f"{collection}.{split}",
             "tuned_collection": collection,
             "tuned": [split, measure],
