@@ -36,8 +36,8 @@ def test_a_run_deletes_what_it_finished_and_nothing_of_others(tmp_path):
     assert [folder.exists() for folder in (*states, *pieces)] == [False, True, False, True]
 
 
-BEFORE = {"settings": {"alpha": 4.0, "margin": 0.1, "most": float("inf")}, "seed": 42}
-NOW = {"settings": {"alpha": 0.5, "depth": 9, "most": float("inf")}, "seed": 42}
+BEFORE = {"settings": {"alpha": 4.0, "margin": 0.1, "most": [float("inf")]}, "seed": 42}
+NOW = {"settings": {"alpha": 0.5, "depth": 9, "most": [float("inf")]}, "seed": 42}
 CODE = [{"cdmae.files": "1", "workflow.scripts.fuse": each} for each in "12"]
 
 
