@@ -72,12 +72,12 @@ def _check_stage(config: Config, name: str) -> None:
     """Refuse a split without judgments or labels, and a stage that does not fit its systems."""
     stage = config.stages[name]
     collection = config.collections[stage.collection]
-    has_judgments = collection.ask(stage.collection, "judged").get(stage.split)
-    if stage.labels and has_judgments:
-        words = ", which has judgments; expected with labels: a split without them"
-        raise unfit(stage, "split", words)
-    is_labelled = stage.labels and has_judgments is False
-    words = "" if is_labelled else collection.unfit(stage.collection, stage.split)
+    if not stage.labels:
+        words = collection.unfit(stage.collection, stage.split)
+    elif collection.ask(stage.collection, "judged").get(stage.split) is False:
+        words = ""
+    else:
+        words = "; expected with labels: a split without judgments"
     if words:
         raise unfit(stage, "split", words)
     for trained, system in config.systems.items():

@@ -135,6 +135,8 @@ rule importance:
         "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
     conda:
         environment
+    resources:
+        mem_mb=memory(8000, times=2),
     params:
         code=code("importance"),
         settings=lambda wildcards: {"formula": settings.importance[wildcards.importance].formula()},
