@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,13 +54,6 @@ class Source:
         """List the files from which the collection is made, without duplicates.
 
         The collection is made again when one of them changes.
-        """
-        return []
-
-    def folders(self) -> list[Path]:
-        """List the folders that are read as a whole: any file in them may join the collection.
-
-        The results must not be inside them.
         """
         return []
 
@@ -138,10 +132,6 @@ class Derived(Source):
         """List the files of the other collections, without duplicates."""
         return list(dict.fromkeys(file for base in self.bases for file in base.depends()))
 
-    def folders(self) -> list[Path]:
-        """Return the folders of the other collections."""
-        return [folder for base in self.bases for folder in base.folders()]
-
     def version(self) -> dict[str, str]:
         """Return the versions of the other collections."""
         found = {}
@@ -156,6 +146,14 @@ class Derived(Source):
     def threads(self) -> int:
         """Return the number of threads that reading the other collections can use."""
         return max(base.threads() for base in self.bases)
+
+
+def pinned(package: str) -> str:
+    """Return the locked version of a package, also in an environment that lacks it."""
+    folder = Path(__file__).parents[2] / "envs/lock"
+    locked = "".join((folder / f"{name}.txt").read_text() for name in ("run", "torch"))
+    found = re.search(rf"^{package.replace('_', '-')}==(\S+)", locked, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def readable() -> bool:

@@ -9,6 +9,7 @@ from cdmae.config import seeds
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
+    from cdmae.config.encoders import Encoder
     from cdmae.config.schema import Config
 
 WHOLE = 100_000  # passages per query that are read from a teacher's run: the maximum depth
@@ -18,30 +19,30 @@ Row = dict[str, Any]
 def encoders(config: Config) -> dict[str, Row]:
     """Map each encoder to its values for the rules; an empty value means that there is no input.
 
-    corpus: the pre-training collection; asked: the same if its queries are read; estimate: the
-    input of the masks, ``importance`` or ``ngrams``; checkpoint, generator: the files of models in
-    local folders.
+    corpus: the pre-training collection; asked: the same if its queries are read;
+    importance_folder: the importance or the n-grams that its masks read, below the results;
+    checkpoint, generator: the files of models in local folders.
     """
     return {
         name: {
             "start": encoder.start,
             "corpus": encoder.collection,
-            "importance": encoder.importance,
             "after": encoder.after,
-            "snapshot_of": encoder.snapshot_of,
             "asked": encoder.asked,
-            "estimate": (
-                "importance"
-                if encoder.masked_by_importance
-                else "ngrams"
-                if encoder.reads_importance
-                else ""
-            ),
+            "importance_folder": importance_folder(encoder),
             "checkpoint": model_files(config.starts[encoder.start].checkpoint),
             "generator": model_files(encoder.generator),
         }
         for name, encoder in config.encoders.items()
     }
+
+
+def importance_folder(encoder: Encoder) -> str:
+    """Return the folder that an encoder's masks read, below the results; empty for none."""
+    if not encoder.reads_importance:
+        return ""
+    what = "importance" if encoder.masked_by_importance else "ngrams"
+    return f"{what}/{encoder.importance}/{encoder.start}/{encoder.collection}"
 
 
 def texts(config: Config, collection: str) -> Row:
@@ -206,21 +207,10 @@ def only_searched(config: Config) -> list[str]:
     return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
-def trained_encoders(config: Config) -> list[str]:
-    """List the trained encoders of the first seed that the report shows; snapshots are omitted."""
-    return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
-
-
 def masked_by_importance(config: Config) -> list[str]:
-    """List the encoders of the first seed that mask by importance, without snapshots."""
-    return [name for name in trained_encoders(config) if config.encoders[name].masked_by_importance]
-
-
-def snapshots(config: Config, encoder: str) -> list[int]:
-    """List the steps of an encoder's training that snapshots keep, in ascending order."""
-    return sorted(
-        {other.take_step for other in config.encoders.values() if other.snapshot_of == encoder}
-    )
+    """List the encoders of the first seed that mask by importance."""
+    names = seeds.first(config.encoders)
+    return [name for name in names if config.encoders[name].masked_by_importance]
 
 
 def before(config: Config, encoder: str) -> list[str]:

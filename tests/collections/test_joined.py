@@ -33,7 +33,6 @@ def test_passages_follow_each_other_and_ids_begin_with_the_collection(parts, tmp
     assert settings.judged() == {}
     assert settings.expected()[0] == 4
     assert [file.name for file in settings.depends()] == ["corpus.jsonl", "corpus.jsonl", "a.txt"]
-    assert settings.folders() == [tmp_path / "notes"]
     names = [f"cdmae.collections.sources.{name}" for name in ("beir", "beir", "text")]
     assert settings.modules() == names
 

@@ -69,7 +69,6 @@ def synthetic(tmp_path, monkeypatch):
     make_package(tmp_path, monkeypatch, {"__init__.py": "", **modules}, name="networkx_made_up")
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("networkx_made_up",))
     monkeypatch.setitem(pydocs.HELD_OUT, "networkx", "networkx_made_up")
-    monkeypatch.setattr(pydocs.importlib.metadata, "version", lambda name: "1")
 
 
 def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgments(

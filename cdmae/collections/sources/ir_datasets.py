@@ -13,11 +13,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections import Source, tables
+from cdmae.collections import Source, pinned, tables
 from cdmae.collections.judged import Parts, Rows
 from cdmae.collections.judged import load as load_parts
 from cdmae.errors import InputError
@@ -90,7 +89,7 @@ class Settings(Source):
 
     def version(self) -> dict[str, str]:
         """Return the version of the package that reads the files."""
-        return {"ir_datasets": installed("ir_datasets")}
+        return {"ir_datasets": pinned("ir-datasets")}
 
     def estimate(self) -> tuple[int, float, dict[str, int]]:
         """Return the catalogue's passages, and judged queries by split, and words per passage."""
