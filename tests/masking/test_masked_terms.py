@@ -84,10 +84,10 @@ def test_the_scripts_write_what_the_library_does(made, tmp_path):
     inputs = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
     read = {"collection": made / "collection", "tokenizer": made / "tokenizer"}
     script("tokens")(**read, output=tmp_path / "tokens", threads=2)
-    script("importance")(
-        tokens=made / "tokens", settings={"unit": "word", "window": 4} | FORMULA,
-        ngrams=tmp_path / "ngrams", importance=tmp_path / "importance", memory=4000,
-    )  # fmt: skip
+    how = {"unit": "word", "window": 4, "memory": 4000}
+    script("ngrams")(tokens=made / "tokens", output=tmp_path / "ngrams", **how)
+    counted = {"tokens": made / "tokens", "ngrams": tmp_path / "ngrams"}
+    script("importance")(**counted, formula=FORMULA, output=tmp_path / "importance")
     for name in ("tokens", "ngrams", "importance"):
         for path in sorted((made / name).iterdir()):
             assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name

@@ -39,7 +39,6 @@ root = Path(str(workflow.current_basedir)).parents[1]
 if str(root) not in sys.path:
     sys.path.insert(0, str(root))
 
-from cdmae import collections
 from cdmae.circumstances import STARTED, now
 from cdmae.config import seeds, systems
 from cdmae.config.load import load
