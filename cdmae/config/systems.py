@@ -18,9 +18,8 @@ Row = dict[str, Any]
 def encoders(config: Config) -> dict[str, Row]:
     """Map each encoder to its values for the rules; an empty value means that there is no input.
 
-    corpus: the pre-training collection; asked: the same if its queries are read; estimate: the
-    input of the masks, ``importance`` or ``ngrams``; checkpoint, generator: the files of models in
-    local folders.
+    corpus: the pre-training collection; estimate: the input of the masks, ``importance`` or
+    ``ngrams``; checkpoint, generator: the files of models in local folders.
     """
     return {
         name: {
@@ -29,7 +28,6 @@ def encoders(config: Config) -> dict[str, Row]:
             "importance": encoder.importance,
             "after": encoder.after,
             "snapshot_of": encoder.snapshot_of,
-            "asked": encoder.asked,
             "estimate": (
                 "importance"
                 if encoder.masked_by_importance

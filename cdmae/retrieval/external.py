@@ -165,7 +165,6 @@ def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
     logging.disable_progress_bar()  # one bar per file
     local = Path(name).is_dir()
     try:
-        networks.check_downloaded(Path(name))
         local = local or _is_cached(name, revision)
         where_from = {"revision": revision, "local_files_only": local}
         kind = _kind(model, name, where_from, head)

@@ -5,14 +5,13 @@ their own.
 import dataclasses
 
 import pytest
-from tiny_pretraining import SETTINGS, Killed, cut_off, differences, run
+from tiny_pretraining import SETTINGS, cut_off, differences, run
 from transformers import BertForMaskedLM
 
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 from cdmae.pretraining import snapshots
-from cdmae.pretraining.snapshots import Result
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +37,9 @@ def test_a_snapshot_is_what_a_training_that_ends_there_gives(inputs, pretrained,
     assert (kept / "steps.tsv").read_text() == (pretrained / "steps.tsv").read_text()
 
 
-@pytest.mark.parametrize("step", [3, 4, 5])
+@pytest.mark.parametrize("step", [3, 4])
 def test_a_resumed_training_has_the_same_snapshots(inputs, kept, tmp_path, step):
-    """Stopped before, at and behind a snapshot's step."""
+    """Stopped before and at a snapshot's step."""
     cut_off(step, inputs, tmp_path, snapshots=[2, 4])
     assert not (tmp_path / "encoder").exists()
     again = run(inputs, tmp_path, snapshots=[2, 4])
@@ -49,25 +48,6 @@ def test_a_resumed_training_has_the_same_snapshots(inputs, kept, tmp_path, step)
         assert differences(kept / folder, again / folder) == []
         curves = [(each / folder / "steps.tsv").read_text() for each in (kept, again)]
         assert curves[0] == curves[1]
-
-
-def test_a_training_that_is_killed_while_it_writes_a_snapshot_writes_it_again(
-    inputs, kept, tmp_path, monkeypatch
-):
-    write = Result.write
-
-    def kill(result, folder, records):
-        write(result, folder, records)
-        if "00000004" in str(folder):
-            raise Killed
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setenv("CDMAE_SAVE_SECONDS", "0")
-        patch.setattr(Result, "write", kill)
-        run(inputs, tmp_path, snapshots=[2, 4])
-    assert [path.name for path in (tmp_path / "state/snapshots").iterdir()] == ["00000002"]
-    again = run(inputs, tmp_path, snapshots=[2, 4])
-    assert differences(kept / "snapshots/00000004", again / "snapshots/00000004") == []
 
 
 def test_steps_that_are_not_reached_or_not_kept_are_refused(inputs, tmp_path, pretrained):

@@ -16,7 +16,6 @@ rule pretrain:
         importance=of(
             "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
         ),
-        asked=of("<results>/collections/{encoder.asked}/{file}"),
         generator=files_of("{encoder.generator}"),
     output:
         directory("<results>/encoders/{encoder}"),
