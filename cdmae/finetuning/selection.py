@@ -57,8 +57,8 @@ def select(
     """Select each query's positives and negatives.
 
     Negatives are the best passages of the run, without relevant passages, passages that the qrels
-    exclude (BRIGHT's grade of -100), and copies of either. A margin bars more of them. A teacher's
-    run limits positives and negatives to the passages that it ranks, since it scores no others.
+    exclude (BRIGHT's grade of -100), and copies of either. A teacher's run
+    limits positives and negatives to the passages that it ranks, since it scores no others.
 
     qrels: a sorted frame (query, passage, grade) of row numbers; grades from 1 are relevant. texts:
     the result of `groups.text_ids`, [P]. ids: of the queries, [Q]. ranking: the teacher's run.
@@ -73,12 +73,6 @@ def select(
     kept = Kept(np.ones(len(run), dtype=bool), ids)
     kept.leave_out("left out without a relevant passage", ~_has(positives, len(run)))
     negatives = mined[~_among(mined, barred, texts)]
-    if drawing.margin:
-        pairs = pd.concat([barred, _suspects(mined, positives, drawing.margin)])
-        barred = pairs.drop_duplicates(["query", "passage"]).sort_values(["query", "passage"])
-        removed = negatives[_among(negatives, barred, texts)]
-        kept.count("mined negatives removed by the margin", _lengths(removed, len(run)))
-        negatives = negatives.drop(removed.index)
     if ranking is not None:
         ranked = _table(ranking)
         positives = positives[_among(positives, ranked)]
@@ -95,28 +89,6 @@ def select(
     lists = {"positives": positives, "barred": barred, "mined": negatives}
     found = {name: _ragged(table, len(run)).take(rows) for name, table in lists.items()}
     return {"queries": rows.astype(np.int32), **found}, kept
-
-
-def _suspects(mined: pd.DataFrame, positives: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """Return the mined passages that score too high to be negatives: s(q, d) > (1 - m) s(q, d+).
-
-    d+ is the relevant passage with the best score.
-
-    This is TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), applied to the scores of
-    the mined run. If no relevant passage is among the mined ones, its score is at most the score
-    of each of them, and all are suspects. Raises `InputError` for a relevant passage with a score
-    of 0 or less, because the margin is relative to the score.
-    """
-    best = mined[_among(mined, positives)].groupby("query")["score"].max().astype(np.float64)
-    if (best <= 0).any():
-        query = best.index[best <= 0][0]
-        raise InputError(
-            f"margin is {margin:g}, a share of the relevant passage's score, but this score is "
-            f"{best[query]:g} for query {query} of the run; expected a margin of 0, or negatives "
-            "from a system whose scores are above 0, such as BM25 or cosine similarity"
-        )
-    highest = best.reindex(mined["query"], fill_value=-np.inf).to_numpy() * (1 - margin)
-    return mined[mined["score"].to_numpy() > highest.astype(np.float32)]
 
 
 def _beyond(kept: Kept, count: int) -> np.ndarray:

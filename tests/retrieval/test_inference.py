@@ -179,7 +179,6 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, val
 # --- rerankers ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("more", [{}, {"margin": 0.2}])
 def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, more, monkeypatch):
     files_ = {name: getattr(tiny, name) for name in ("collection", "negatives")}
     settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9, **more}
