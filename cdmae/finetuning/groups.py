@@ -195,7 +195,8 @@ class Examples:
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """Return a mask of the passages that must not be negatives of each query: bool [B, B x N].
 
-        These are false negatives according to the qrels, and passages with the same text as one. The query's own positive is never masked.
+        These are false negatives according to the qrels, and passages with the text of such a
+        passage. The query's own positive is never masked.
         """
         barred = self.barred.take(examples)
         batch = self.texts[groups.ravel()]
