@@ -65,7 +65,7 @@ def test_shards_do_not_matter_and_a_shard_is_made_once():
     whole = search(queries, [passages], 30)
 
     def made(first, last):
-        return Shard((last - first, 4), lambda: calls.append(first) or passages[first:last])
+        return Shard(last - first, lambda: calls.append(first) or passages[first:last])
 
     edges = [0, 1, 1, 120, 400]
     cut = [made(*pair) for pair in zip(edges, edges[1:], strict=False)]
@@ -98,7 +98,7 @@ def test_nothing_to_search_and_what_does_not_fit():
     for queries, shards, depth, words in (
         (broken, [ones], 2, "query vectors are not finite"),
         (ones, [ones, broken], 2, "from row 3 on are not finite"),
-        (ones, [Shard((2**30, 4), None)] * 2, 2, "more than 2,147,483,647 passages"),
+        (ones, [Shard(2**30, None)] * 2, 2, "more than 2,147,483,647 passages"),
     ):
         with pytest.raises(InputError, match=words):
             search(queries, shards, depth)
@@ -116,4 +116,6 @@ def test_scores_and_order_depend_on_nothing_but_the_vectors(monkeypatch, spread)
         monkeypatch.setattr(dense, "PASSAGES", size)
         run = search(queries, [passages[:101], passages[101:]], 30)
         np.testing.assert_array_equal(run.passages.reshape(12, 30), rows)
-        np.testing.assert_array_equal(run.scores.reshape(12, 30), np.take_along_axis(every, rows, 1))
+        np.testing.assert_array_equal(
+            run.scores.reshape(12, 30), np.take_along_axis(every, rows, 1)
+        )

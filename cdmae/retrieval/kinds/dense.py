@@ -60,10 +60,9 @@ def read(path: Path) -> np.ndarray:
     return read_array(path)
 
 
-def shape(path: Path) -> tuple[int, int]:
-    """Return the shape of a shard without reading its vectors."""
-    passages, width = read_array(path).shape
-    return passages, width
+def count(path: Path) -> int:
+    """Return the number of passages of a shard without reading its vectors."""
+    return len(read_array(path))
 
 
 # --- search ---------------------------------------------------------------------------------------

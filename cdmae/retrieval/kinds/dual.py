@@ -50,11 +50,6 @@ class DualVectors:
         """Return the number of texts n."""
         return len(self.dense)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return the number of texts, and the sum of both widths, V + D."""
-        return len(self), self.sparse.shape[1] + self.dense.shape[1]
-
     def __getitem__(self, texts: slice) -> DualVectors:
         """Return the vectors of some texts."""
         return replace(self, dense=self.dense[texts], sparse=self.sparse[texts])
@@ -103,17 +98,13 @@ def write(folder: Path, name: str, vectors: DualVectors) -> None:
 
 def read(path: Path) -> DualVectors:
     """Read a shard, and check it against its checksums; path: the file of its sparse vectors."""
-    return DualVectors(dense.read(_dense_of(path)), sparse.read(path))
+    file = path.with_name(f"{DENSE}{path.stem}{dense.SUFFIX}")
+    return DualVectors(dense.read(file), sparse.read(path))
 
 
-def shape(path: Path) -> tuple[int, int]:
-    """Return the shape of a shard without reading its vectors."""
-    passages, words = sparse.shape(path)
-    return passages, words + dense.shape(_dense_of(path))[1]
-
-
-def _dense_of(path: Path) -> Path:
-    return path.with_name(f"{DENSE}{path.stem}{dense.SUFFIX}")
+def count(path: Path) -> int:
+    """Return the number of passages of a shard without reading its vectors."""
+    return sparse.count(path)
 
 
 # --- search ---------------------------------------------------------------------------------------
