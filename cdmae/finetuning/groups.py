@@ -271,7 +271,7 @@ def read_examples(
     qrels = labels.qrels(mined, drawing.depth) if labels else read_qrels(collection, split)
     found, kept = select(mined, qrels, texts, drawing, ids, runs.get(ranking))
     examples = Examples(**found, texts=texts, drawing=drawing)
-    reasons = "; ".join(kept.reasons)
+    reasons = "; ".join(f"{count:,} {reason}" for reason, count in kept.counts.items())
     say(
         f"{len(examples):,} training queries of split {split}"
         + (f" ({reasons})" if reasons else "")

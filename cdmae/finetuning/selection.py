@@ -25,25 +25,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class Kept:
-    """The queries that are left, bool [Q], and how many were left out or changed, by reason."""
+    """The queries that are left, bool [Q], and how many were left out, by reason."""
 
     queries: np.ndarray
-    ids: pd.Series
-    reasons: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
     def leave_out(self, reason: str, which: np.ndarray) -> None:
         """Leave out queries, bool [Q]; a query that is already left out keeps its first reason."""
-        first = int(np.argmax(which & self.queries))
-        self.count(reason, which, f", such as query {self.ids[first]}")
+        self.count(reason, which)
         self.queries = self.queries & ~which
 
-    def count(self, reason: str, numbers: np.ndarray, example: str = "") -> None:
-        """Record a number per query, [Q], for the queries that are left."""
-        total = int(numbers[self.queries].sum())
+    def count(self, reason: str, which: np.ndarray) -> None:
+        """Count those queries, bool [Q], that are left."""
+        total = int(which[self.queries].sum())
         if total:
             self.counts[reason] = total
-            self.reasons.append(f"{total:,} {reason}{example}")
 
 
 def select(
@@ -70,7 +66,7 @@ def select(
     relevant = judged["grade"] > 0
     positives = judged[relevant]
     barred = judged[relevant | (judged["grade"] == EXCLUDED)]
-    kept = Kept(np.ones(len(run), dtype=bool), ids)
+    kept = Kept(np.ones(len(run), dtype=bool))
     kept.leave_out("left out without a relevant passage", ~_has(positives, len(run)))
     negatives = mined[~_among(mined, barred, texts)]
     if ranking is not None:
@@ -82,7 +78,9 @@ def select(
         few = _lengths(negatives, len(run)) < drawing.group - 1
         kept.leave_out("left out because the teacher ranks too few negatives", few)
     if drawing.train_queries:
-        kept.leave_out("left out beyond train_queries", _beyond(kept, drawing.train_queries))
+        kept.leave_out(
+            "left out beyond train_queries", _beyond(kept.queries, drawing.train_queries, ids)
+        )
     # such as a query that shares no word with another passage, for BM25
     kept.count("with random negatives only", ~_has(negatives, len(run)))
     rows = np.flatnonzero(kept.queries)
@@ -91,20 +89,20 @@ def select(
     return {"queries": rows.astype(np.int32), **found}, kept
 
 
-def _beyond(kept: Kept, count: int) -> np.ndarray:
+def _beyond(queries: np.ndarray, count: int, ids: pd.Series) -> np.ndarray:
     """Return which queries are left beyond `count`, bool [Q]; raise `InputError` if fewer are left.
 
     The choice depends only on their ids, so a smaller number chooses some of the queries of a
     larger number.
     """
-    left = np.flatnonzero(kept.queries)
+    left = np.flatnonzero(queries)
     if len(left) < count:
         raise InputError(
             f"train_queries is {count:,}; expected up to {len(left):,}, the queries that have a "
             "relevant passage and negatives, or 0 for all"
         )
-    shares = np.array([stable_share(kept.ids[query]) for query in left])
-    beyond = np.zeros(len(kept.queries), dtype=bool)
+    shares = np.array([stable_share(ids[query]) for query in left])
+    beyond = np.zeros(len(queries), dtype=bool)
     beyond[left[np.argsort(shares)[count:]]] = True
     return beyond
 

@@ -208,9 +208,10 @@ def _pairs(
     passage_of: np.ndarray,
     pool: Threads,
 ) -> np.ndarray:
-    """Return the scores of pairs, float32 [n]; equal rows of passages are next to each other."""
+    """Return the scores of pairs, float32 [n]."""
     from cdmae.retrieval import maxsim  # it imports numba, which takes a second
 
+    vectors = replace(vectors, values=vectors.values.astype(np.float32))
     edges = [*range(0, len(query_of), PAIRS), len(query_of)]
 
     def block(begin: int, end: int) -> np.ndarray:
