@@ -152,8 +152,6 @@ MUTANTS = [
       'relevant = judged["grade"] > 0', 'relevant = judged["grade"] > 1', "finetuning/test_groups.py"),
     M("negatives are mined one rank deeper", "cdmae/finetuning/selection.py",
       "run.best(drawing.depth)", "run.best(drawing.depth + 1)", "finetuning/test_groups.py"),
-    M("the margin is added", "cdmae/finetuning/selection.py",
-      ".to_numpy() * (1 - margin)", ".to_numpy() * (1 + margin)", "finetuning/test_groups.py"),
     M("the positive is the same in every epoch", "cdmae/finetuning/groups.py",
       "positives[epoch % len(positives)]", "positives[0]", "finetuning/test_groups.py"),
     M("a query's own positive may be excluded", "cdmae/finetuning/groups.py",

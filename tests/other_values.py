@@ -23,7 +23,6 @@ BESIDE = {
 VALUES = {
     "precision": "bf16",
     "split": "again",
-    "prefixes": (8,),
     "train_queries": 12,
     "labels": 0.1,
     "vocabulary": 120,
