@@ -22,7 +22,6 @@ import threading
 import time
 import types
 import typing
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -273,22 +272,14 @@ def _listed() -> str:
 
 def _start_on_gpus(number: int) -> None:
     """Run this script in a process per GPU of this machine."""
+    from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=number,
-        run_id=str(uuid.uuid4()),
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        max_restarts=0,
-    )
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    options = torchrun.parse_args(["--standalone", "--nproc-per-node", str(number), sys.argv[0]])
     try:
-        elastic_launch(config, sys.executable)(sys.argv[0])
+        torchrun.run(options)
     except ChildFailedError as failed:  # the process itself has printed the reason
         sys.exit(max(1, next(iter(failed.failures.values())).exitcode))
     except SignalException:

@@ -21,7 +21,8 @@ def plan(
 ) -> None:
     """Estimate the operations of a run's networks, their time, GPU-hours, and disk.
 
-    Results that exist do not count. Without --cores, --gpus and --gpu, it is for this machine.
+    It counts the whole run, also results that exist. Without --cores, --gpus and --gpu, it is for
+    this machine.
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import Plan, text

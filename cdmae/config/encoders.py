@@ -57,7 +57,7 @@ class Encoder:
 
     pretrained = False  # whether it is pre-trained
     maskings = ()  # the maskings of the encoder and of the decoder, in this order
-    collection = after = importance = snapshot_of = generator = ""
+    collection = after = importance = generator = ""
     take_step = 0
     in_words = ""
 
@@ -136,8 +136,6 @@ class Pretraining(Encoder):
     """Number of steps, instead of `epochs`; 0: epochs x passages // batch [A: 86,346]."""
     take_step: Natural = 0
     """The step that provides the encoder's weights; 0: the last step [A: 80,000]."""
-    snapshot_of: Annotated[str, Of("encoders")] = ""
-    """The encoder of whose training, at `take_step`, this is a snapshot, with the same settings."""
     learning_rate: Rate = 3e-4
     """Peak of the linear schedule [A]."""
     weight_decay: Weight = 0.01
@@ -198,19 +196,15 @@ class Pretraining(Encoder):
             words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
             raise refusal(("importance",), words)
         start = config.starts[self.start]
-        owner = f"starts.{self.start}"
         before = config.encoders[self.after].start if self.after else self.start
         if self.start != before:
             words = f"; expected {before}, the start of encoders.{self.after}, which it continues"
             raise unfit(self, "start", words)
-        if self.snapshot_of and not self.take_step:
-            raise refusal(("take_step",), " is missing; expected the step of the snapshot")
         by_words = self.reading("unit word")
         if by_words and config.importance[self.importance].unit != "word":
             words = f"; expected for {by_words[0]}: an entry with unit word"
             raise unfit(self, "importance", words)
-        self.check_layers(start.known_layers(), owner)
-        self.check_length(start.known_positions(), f"{owner}.positions")
+        self.check_length(start.known_positions(), f"starts.{self.start}.positions")
 
 
 @settings

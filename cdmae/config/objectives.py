@@ -19,7 +19,6 @@ from cdmae.config.encoders import (
     Pooled,
     Pretraining,
 )
-from cdmae.errors import InputError
 from cdmae.fields import (
     HomePath,
     Natural,
@@ -81,20 +80,6 @@ class CoCondenser(EarlyLayers, Contextual):
 
     objective: Literal["cocondenser"] = "cocondenser"
 
-    def __post_init__(self) -> None:
-        """Refuse batches without negatives."""
-        super().__post_init__()
-        _check_negatives(self)
-
-
-def _check_negatives(encoder: Pretraining) -> None:
-    """Refuse a contrast without negatives."""
-    if encoder.batch < 2:
-        raise InputError(
-            f"batch is {encoder.batch}; expected from 2, because the "
-            "negatives are the other passages of the batch"
-        )
-
 
 MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigma", "importance")
 
@@ -119,15 +104,6 @@ class Contriever(Pooled):
     """Share of the tokens of a crop that are deleted [Contriever: --prob_augmentation]."""
     temperature: PositiveReal = 0.05
     """Divides the dot products of the contrast [Contriever: --temperature]."""
-
-    def __post_init__(self) -> None:
-        """Refuse batches without negatives, and a `crop_most` below `crop_least`."""
-        super().__post_init__()
-        _check_negatives(self)
-        if self.crop_most < self.crop_least:
-            raise InputError(
-                f"crop_most is {self.crop_most}; expected from crop_least, {self.crop_least}, to 1"
-            )
 
     @property
     def maskings(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ batch, and the gradients are added up. The loop around a step is `cdmae.training
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from cdmae.models import architectures, checkpoint, networks
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import Reader
-from cdmae.pretraining.snapshots import Result, snapshot
+from cdmae.pretraining.result import Result
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
@@ -76,7 +76,6 @@ def pretrain(
     settings: AnyEncoder,
     start: Start,
     files: Files,
-    snapshots: Sequence[int] = (),
     seed: int,
     threads: int = 1,
     state: Path,
@@ -84,8 +83,7 @@ def pretrain(
 ) -> None:
     """Make the encoder `name`; with objective none it keeps its initial weights.
 
-    snapshots: steps to write as snapshots (`cdmae.pretraining.snapshots`). A stopped training
-    resumes from its state. output: the encoder's folder.
+    A stopped training resumes from its state. output: the encoder's folder.
     """
     device = setup.set_up(threads)
     initial = Start(checkpoint=str(files.after)) if files.after else start
@@ -111,18 +109,16 @@ def pretrain(
             return
         reader = read(settings, model.config, files, seed)
         with states.opened(state, name, group) as saved:
-            trained = train(result, reader, saved, snapshots, seed=seed)
+            trained = train(result, reader, saved, seed=seed)
             if group.first:
                 with saved.finish(output) as aside:
                     result.write(aside, trained)
 
 
-def train(
-    result: Result, reader: Reader, saved: State, snapshots: Sequence[int] = (), *, seed: int
-) -> dict[str, Any]:
+def train(result: Result, reader: Reader, saved: State, *, seed: int) -> dict[str, Any]:
     """Train the model of `result` in place; return the training's records for ``about.json``."""
     settings = result.settings
-    task = PretrainingTask(result, reader, saved, snapshots, seed)
+    task = PretrainingTask(result, reader, saved, seed)
     seconds, notes = loop.train(task, saved)
     task.look(task.schedule.last)
     return {
@@ -136,25 +132,19 @@ def train(
 
 
 class PretrainingTask(Task):
-    """The training of an objective's network, with its snapshots and measurements."""
+    """The training of an objective's network, with its measurements."""
 
     columns = COLUMNS
     action = "pretrain"
 
-    def __init__(
-        self, result: Result, reader: Reader, saved: State, snapshots: Sequence[int], seed: int
-    ) -> None:
-        """Build the network; raise `InputError` for a batch or a snapshot that does not fit."""
+    def __init__(self, result: Result, reader: Reader, saved: State, seed: int) -> None:
+        """Build the network; raise `InputError` for a batch that does not fit."""
         device = saved.group.device
         self.settings = result.settings
         self.schedule = schedule(self.settings, len(reader))
-        self.result = result
         self.reader = reader
         self.saved = saved
-        self.snapshots = snapshots
         self.seed = seed
-        for step in snapshots:
-            check_step(step, self.schedule.last, "the last step")
         model = result.model.to(device)
         kind = objectives.objective(self.settings.objective)
         self.network = kind(model, self.settings, seed).to(device)
@@ -172,10 +162,8 @@ class PretrainingTask(Task):
             yield step
 
     def look(self, step: int) -> None:
-        """Write the snapshot and measure the bottleneck of `step` updates, if they are due."""
+        """Measure the bottleneck of `step` updates, if it is due."""
         saved = self.saved
-        if saved.writes and step in self.snapshots:
-            snapshot(self.result, saved, step, len(self.reader))
         if self.sample is not None and step in self.probed:
             with setup.autocast(self.settings.precision, saved.group.device):
                 losses = probes.decoder_losses(self.network, self.sample, self.reader.spans)

@@ -40,9 +40,7 @@ def facts(config: Config) -> dict[str, Any]:
         "config": config.values(),
         "collections": {name: at("collection", collection=name) for name in config.collections},
         "measures": {name: at("measures", system=name) for name in config.systems},
-        "encoders": {
-            name: at("encoder", encoder=name) for name in systems.trained_encoders(config)
-        },
+        "encoders": {name: at("encoder", encoder=name) for name in seeds.first(config.encoders)},
         "trained": {name: at("trained", system=name) for name in trained},
         "masked_terms": {
             name: at("masked_terms", encoder=name) for name in systems.masked_by_importance(config)

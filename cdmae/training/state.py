@@ -5,7 +5,6 @@ after a failure::
 
     step-00000400.pt     everything needed at step 400
     steps.tsv, ...       the curve and other tables so far, also stored in the state
-    snapshots/           encoders of earlier steps (`cdmae.pretraining.snapshots`)
     lease, lease.lock    the process that trains here (`cdmae.training.leases`)
     about.json           of the result, once it is written
     .shared/             arrays that the processes of this training share
@@ -29,7 +28,7 @@ import torch
 
 from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
-from cdmae.files import complete, link, write_text
+from cdmae.files import complete, write_text
 from cdmae.training import leases
 from cdmae.training.ranks import Ranks
 
@@ -140,20 +139,15 @@ class State:
     def finish(self, output: Path) -> Iterator[Path]:
         """Yield a folder for the result; it becomes `output` atomically.
 
-        The tables and the folders of the state are copied into it. The state stays, with a copy of
+        The tables of the state are written into it. The state stays, with a copy of
         the result's ``about.json``: until the workflow has recorded the output, a job that ends
         badly loses it, and the next run makes it again from here.
         """
-        folders = [path for path in self.folder.glob("[!.]*") if path.is_dir()]
         with complete(output) as aside:
             aside.mkdir()
             yield aside
             for table in self.tables:
                 self.write_table(table, aside)
-            for path in folders:
-                shutil.copytree(
-                    path, aside / path.name, copy_function=link, ignore=shutil.ignore_patterns(".*")
-                )
         shutil.copyfile(output / "about.json", self.folder / "about.json")
 
     def _states(self) -> list[Path]:

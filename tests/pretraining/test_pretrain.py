@@ -23,10 +23,11 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 from cdmae.config.objectives import Mae, NotPretrained
 from cdmae.errors import InputError
+from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, trainer
-from cdmae.pretraining.snapshots import Result
+from cdmae.pretraining.result import Result
 from cdmae.training import setup, state
 from cdmae.training.loop import Schedule
 from cdmae.training.ranks import Ranks
@@ -101,7 +102,7 @@ def test_resume_in_the_middle_of_an_interval_keeps_the_curve(inputs, tmp_path, m
 
 
 def test_the_papers_number_of_steps():
-    """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
+    """20 epochs of MS MARCO in batches of 2048; `take_step` does not shorten the schedule."""
     paper = Mae(start="s", collection="c", take_step=80_000)
     assert trainer.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
     one = dataclasses.replace(paper, epochs=0.001, take_step=0)
@@ -181,3 +182,14 @@ def test_what_does_not_fit_together_is_refused(inputs, tmp_path):
     ):
         with pytest.raises(InputError, match=words):
             run(inputs, tmp_path, dataclasses.replace(SETTINGS, **changed))
+
+
+def test_an_encoder_goes_on_from_another_with_its_weights(inputs, pretrained, tmp_path):
+    """Its first loss is lower than that of a start; hardly trained, it is the other one."""
+    slow = dataclasses.replace(SETTINGS, learning_rate=1e-12)
+    again = run(inputs, tmp_path, slow, after=pretrained)
+    first = [read_table(each / "steps.tsv")["encoder_loss"][0] for each in (pretrained, again)]
+    assert first[1] < first[0]
+    moved = BertForMaskedLM.from_pretrained(again).state_dict()
+    for name, each in BertForMaskedLM.from_pretrained(pretrained).state_dict().items():
+        assert (each - moved[name]).abs().max() < 1e-6, name

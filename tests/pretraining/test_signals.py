@@ -35,7 +35,7 @@ def job(inputs, folder):
         input=none, output=Namedlist(["encoder"]), params=none, wildcards=none, resources=none,
         log=[str(folder / "log")], threads=1,
     )  # fmt: skip
-    run(lambda: tiny_pretraining.run(inputs, folder, SETTINGS, snapshots=[3, STEPS]), script)
+    run(lambda: tiny_pretraining.run(inputs, folder, SETTINGS), script)
 
 
 def begin(inputs, folder):
@@ -45,7 +45,7 @@ def begin(inputs, folder):
 
 
 def files(folder):
-    """The weights and tables of an encoder and of its snapshots."""
+    """The weights and tables of an encoder."""
     paths = [*folder.rglob("*.safetensors"), *folder.rglob("*.tsv")]
     return {path.relative_to(folder): path.read_bytes() for path in paths}
 
