@@ -49,7 +49,6 @@ MaskRatio = Annotated[Real, Gt(0), Le(0.95)]
 Masking = Literal[tuple(concepts("masking/strategies"))]
 
 ESTIMATED = ("importance", "ngrams")  # what masks read from an entry of `importance`
-ASKED_SPLIT = "train"  # the queries that are the context of passages
 
 
 @settings
@@ -58,7 +57,7 @@ class Encoder:
 
     pretrained = False  # whether it is pre-trained
     maskings = ()  # the maskings of the encoder and of the decoder, in this order
-    collection = after = importance = generator = asked = ""
+    collection = after = importance = generator = ""
     take_step = 0
     in_words = ""
 
@@ -196,9 +195,6 @@ class Pretraining(Encoder):
         if self.reads_importance and not self.importance:
             words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
             raise refusal(("importance",), words)
-        if self.reads_importance and self.asked:
-            words = ", which queries do not have; expected maskings without it"
-            raise unfit(self, "importance", words)
         start = config.starts[self.start]
         before = config.encoders[self.after].start if self.after else self.start
         if self.start != before:
@@ -269,26 +265,9 @@ class Layered(Pretraining):
 
 @settings
 class Contextual(Pretraining):
-    """An objective that reads a passage in two parts, or a passage and a query for it."""
+    """An objective that reads a passage in two parts."""
 
     spans = 2
-
-    context: Literal["neighbour", "query"] = "neighbour"
-    """The two texts: neighbouring spans of a passage, or a passage and a query of the collection's
-    split train to which it is relevant; passages without one are not read [query: Wu et al. 2023].
-    """
-
-    @property
-    def asked(self) -> str:
-        """Return the collection whose queries it reads; empty if it reads none."""
-        return self.collection if self.context == "query" else ""
-
-    def check(self, config: Config) -> None:
-        """Refuse a collection without judged queries."""
-        if self.asked and config.collections[self.collection].unfit(self.collection, ASKED_SPLIT):
-            words = f", but collections.{self.collection} has no judged split {ASKED_SPLIT}"
-            raise unfit(self, "context", f"{words}; expected neighbour")
-        super().check(config)
 
 
 @settings

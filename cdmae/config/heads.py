@@ -33,7 +33,6 @@ class Retriever(Stage):
 
     lengths = ("query_length", "passage_length")
     # settings of heads with one vector per text
-    prefixes = ()
     passage_weight = 0.0
     query_weights = "network"  # a setting of the sparse head
 
@@ -97,12 +96,6 @@ class Pooled(Retriever):
     """The vector of a text: the state of its first token, or the mean over its tokens [SimLM]."""
     similarity: Literal["dot", "cosine"] = "dot"
     """cosine: the dot product of the vectors scaled to length 1 [3.4: dot; SimLM: cosine]."""
-    prefixes: tuple[Positive, ...] = ()
-    """Matryoshka: widths, such as [32, 64], at which vectors can be cut. The losses of these
-    prefixes are added; their dot products are multiplied by sqrt(width of the vector / width)
-    [Kusupati et al. 2022].
-    """
-
     passage_weight: Share = 0.0
     """Weight w of the passage-centric loss: the positive must be closer to its query than to the
     negatives; the other contrastive loss has weight 1 - w; 0: off [PAIR: 0.1].

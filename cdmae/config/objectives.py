@@ -74,7 +74,7 @@ class BowDpr(Bagged, Pooled):
 
 @settings
 class CoCondenser(EarlyLayers, Contextual):
-    """Condenser's head, and a contrast of neighbouring texts [Gao and Callan 2022]."""
+    """Condenser's head, and a contrast of neighbouring spans [Gao and Callan 2022]."""
 
     in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
@@ -122,7 +122,7 @@ class Contriever(Pooled):
 
 @settings
 class CotMae(Layered, Decoded, Contextual):
-    """A masked auto-encoder that decodes the neighbouring span, or a query [Wu et al. 2023]."""
+    """A masked auto-encoder that decodes the neighbouring span [Wu et al. 2023]."""
 
     in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 

@@ -15,7 +15,6 @@ from cdmae.fields import (
     Precision,
     Rate,
     Seed,
-    Share,
     Weight,
     Whole,
     asdict,
@@ -68,10 +67,6 @@ class Stage:
     """Norm to which gradients are clipped [SimLM]."""
     random_negatives: Natural = 10
     """Random negatives in addition to the mined ones, per query (passages) [SimLM]."""
-    margin: Share = 0.0
-    """Against false negatives: their mining score is at most 1 - margin times the best positive's;
-    0: off [NV-Retriever: 0.05].
-    """
     chunk: Positive = 64
     """Passages that are computed at a time (gradient caching); affects memory, and rounding."""
     precision: Precision = "auto"
@@ -83,10 +78,7 @@ class Stage:
 
     def drawn(self) -> dict[str, Any]:
         """Return the settings that affect which candidates are drawn and scored by a teacher."""
-        keys = (
-            "split", "train_queries", "depth", "group", "random_negatives", "epochs", "seed",
-            "margin",
-        )  # fmt: skip
+        keys = ("split", "train_queries", "depth", "group", "random_negatives", "epochs", "seed")
         return pick(asdict(self), keys)
 
     def model(self) -> dict[str, Any]:

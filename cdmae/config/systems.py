@@ -19,16 +19,14 @@ Row = dict[str, Any]
 def encoders(config: Config) -> dict[str, Row]:
     """Map each encoder to its values for the rules; an empty value means that there is no input.
 
-    corpus: the pre-training collection; asked: the same if its queries are read;
-    importance_folder: the importance or the n-grams that its masks read, below the results;
-    checkpoint, generator: the files of models in local folders.
+    corpus: the pre-training collection; importance_folder: the importance or the n-grams that its
+    masks read, below the results; checkpoint, generator: the files of models in local folders.
     """
     return {
         name: {
             "start": encoder.start,
             "corpus": encoder.collection,
             "after": encoder.after,
-            "asked": encoder.asked,
             "importance_folder": importance_folder(encoder),
             "checkpoint": model_files(config.starts[encoder.start].checkpoint),
             "generator": model_files(encoder.generator),

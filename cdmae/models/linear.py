@@ -44,9 +44,8 @@ def start_layers(network: PreTrainedModel, layers: Layers, seed: int) -> None:
 
 def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:
     """Add the layers that are stored below a trained model's folder."""
-    inputs = network.config.hidden_size
     for name, layer in layers.items():
-        setattr(network, name, read_layer(Path(folder) / layer.folder, inputs, bias=layer.bias))
+        setattr(network, name, read_layer(Path(folder) / layer.folder, bias=layer.bias))
 
 
 def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
@@ -70,8 +69,8 @@ def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
         networks.write_tensors(folder / layer.folder, weights)
 
 
-def read_layer(folder: Path, inputs: int, *, bias: bool = True) -> nn.Linear:
-    """Read a layer; raise `InputError` unless it has `inputs` inputs and, if needed, a bias."""
+def read_layer(folder: Path, *, bias: bool = True) -> nn.Linear:
+    """Read a layer; raise `InputError` if its file is damaged."""
     path = folder / "model.safetensors"
     names = ["weight", "bias"] if bias else ["weight"]
     try:
@@ -79,11 +78,6 @@ def read_layer(folder: Path, inputs: int, *, bias: bool = True) -> nn.Linear:
         weights = {name: stored[f"linear.{name}"].float() for name in names}
     except Exception as error:  # safetensors raises errors of its own
         raise InputError(f"{path} holds no linear layer ({error}); {remedy(path)}") from None
-    if weights["weight"].shape[1] != inputs:
-        raise InputError(
-            f"{path} has a layer for an encoder of width {weights['weight'].shape[1]}, but the "
-            f"encoder has the width {inputs}; {remedy(path)}"
-        )
     return _linear(weights)
 
 

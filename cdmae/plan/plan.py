@@ -17,7 +17,6 @@ from tabulate import tabulate
 
 from cdmae import formats
 from cdmae.config import systems
-from cdmae.config.encoders import ASKED_SPLIT
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.plan import flops
@@ -90,8 +89,7 @@ class Plan:
         """Count the operations of pre-training up to the last step that is needed."""
         encoder = self.config.encoders[name]
         corpus = self.sizes[encoder.collection]
-        read = corpus.queries.get(ASKED_SPLIT, 0) if encoder.asked else corpus.passages
-        whole = math.ceil(encoder.epochs * read / encoder.batch)
+        whole = math.ceil(encoder.epochs * corpus.passages / encoder.batch)
         steps = encoder.take_step or encoder.steps or whole
         network = Network.of(self.config.starts[encoder.start])
         return steps * encoder.batch * flops.passage(network, encoder, corpus)

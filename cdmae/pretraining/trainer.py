@@ -19,14 +19,12 @@ from cdmae.config.checks import check_step
 from cdmae.config.encoders import Pretraining
 from cdmae.config.objectives import AnyEncoder
 from cdmae.config.starts import Start
-from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete
 from cdmae.masking import Corpus
 from cdmae.models import architectures, checkpoint, networks
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Step
-from cdmae.pretraining.probes import Probes
 from cdmae.pretraining.reader import Reader
 from cdmae.pretraining.result import Result
 from cdmae.tokens.corpus import read_tokens
@@ -63,15 +61,13 @@ class Files:
 
     after: another encoder; its weights replace the initial checkpoint's. tokens: of the collection,
     by the same tokenizer. importance: values for the tokens, or n-grams if the masks need only
-    these; None if the masks need neither. asked: the collection, if the objective reads its queries
-    or ids.
+    these; None if the masks need neither.
     """
 
     tokenizer: Path
     after: Path | None = None
     tokens: Path | None = None
     importance: Path | None = None
-    asked: Path | None = None
 
 
 def pretrain(
@@ -125,8 +121,6 @@ def train(result: Result, reader: Reader, saved: State, *, seed: int) -> dict[st
     task = PretrainingTask(result, reader, saved, seed)
     seconds, notes = loop.train(task, saved)
     task.look(task.schedule.last)
-    if task.network.trains_vector:
-        notes = notes + probes.doubts(saved)
     return {
         "steps": task.schedule.last,
         "passages": len(reader),
@@ -138,7 +132,7 @@ def train(result: Result, reader: Reader, saved: State, *, seed: int) -> dict[st
 
 
 class PretrainingTask(Task):
-    """The training of an objective's network, with its probes."""
+    """The training of an objective's network, with its measurements."""
 
     columns = COLUMNS
     action = "pretrain"
@@ -151,28 +145,30 @@ class PretrainingTask(Task):
         self.reader = reader
         self.saved = saved
         self.seed = seed
-        saved.group.check_batch("batch", self.settings.batch)
         model = result.model.to(device)
         kind = objectives.objective(self.settings.objective)
         self.network = kind(model, self.settings, seed).to(device)
         self.shown = self.network.shown
-        self.guessing = self.network.guessing
-        rows = micro_batch(model.config, self.settings, device)
-        self.probes = Probes(self.network, reader, self.schedule.last, saved, rows=rows)
+        self.sample = None
+        if saved.writes and self.network.probed:
+            rows = micro_batch(model.config, self.settings, device)
+            self.sample = probes.sample(reader, rows, device)
+        self.probed = probes.steps(self.schedule.last)
 
     def batches(self, begin: int) -> Iterator[Step]:
         """Read the steps from `begin` on; look at the network before each of them."""
-        ahead = self.saved.group.device.type == "cuda"
-        steps = self.reader.steps(begin, self.schedule.last, ahead=ahead)
-        for number, step in enumerate(steps, begin):
+        for number, step in enumerate(self.reader.steps(begin, self.schedule.last), begin):
             self.look(number)
             yield step
 
     def look(self, step: int) -> None:
-        """Run the probes of `step` updates, if they are due."""
-        if self.saved.writes:
-            with setup.autocast(self.settings.precision, self.saved.group.device):
-                self.probes.look(step)
+        """Measure the bottleneck of `step` updates, if it is due."""
+        saved = self.saved
+        if self.sample is not None and step in self.probed:
+            with setup.autocast(self.settings.precision, saved.group.device):
+                losses = probes.decoder_losses(self.network, self.sample, self.reader.spans)
+            saved.begin(probes.TABLE, ["step", *losses])
+            saved.add(probes.TABLE, step=step, **losses)
 
     def learn(self, batch: Step, step: int, scaler: Scaler) -> dict[str, Tensor]:
         """Add the gradient of a batch; see `learn`."""
@@ -229,14 +225,7 @@ def read(settings: Pretraining, config: PretrainedConfig, files: Files, seed: in
     )
     vocabulary = Vocabulary.read(files.tokenizer)
     tokens = read_tokens(files.tokens)
-    if len(tokens.word_starts) != vocabulary.size:
-        raise InputError(
-            f"{files.tokens} was made by a tokenizer of {len(tokens.word_starts):,} word-pieces, "
-            f"but {files.tokenizer} has {vocabulary.size:,}; tokenise the collection again"
-        )
-    corpus = Corpus(
-        tokens, vocabulary, files.tokenizer, estimate=files.importance, collection=files.asked
-    )
+    corpus = Corpus(tokens, vocabulary, files.tokenizer, estimate=files.importance)
     objective = objectives.objective(settings.objective)
     return objective.reader(settings, objective.sides(settings, corpus.unit), corpus, seed)
 

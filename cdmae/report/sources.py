@@ -93,7 +93,7 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
         "config": config.values(),
         "collections": {each: place(on, "collection", collection=each) for each in collections},
         "measures": {
-            each: place(on, "measures", system=each)
+            each: place(on, "measured", system=each)
             for each in config.systems
             if seeds.base(each) in shown
         },

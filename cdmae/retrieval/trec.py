@@ -6,8 +6,8 @@ in ids is percent-encoded (``a%20b``); in ids with white space, every ``%`` is e
 
 from __future__ import annotations
 
+import csv
 import re
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -106,49 +106,33 @@ def read_run(
     passage of a query, or a score that is not a number.
     """
     path = Path(path)
-    query_rows = _rows(names(query_ids, "query"))
-    passage_rows = _rows(names(passage_ids, "passage"))
-    numbers = array("q")
-    queries = array("i")
-    passages = array("i")
-    scores = array("d")
-    ranks = array("d")
-    for number, line in tables.lines(path):
-        cells = line.split()
-        if len(cells) == 3:
-            query_id, passage_id, rank = cells
-            score = ""
-        elif len(cells) == len(COLUMNS):
-            query_id, _, passage_id, rank, score, _ = cells
-        else:
-            raise fault(path, number, f"{len(cells)} columns; expected {EXPECTED}")
-        if query_id not in query_rows:
-            words = f"query_id is {show(query_id)}; expected ids of the split"
-            raise fault(path, number, words)
-        if passage_id not in passage_rows:
-            words = f"passage_id is {show(passage_id)}; expected ids of the collection"
-            raise fault(path, number, words)
-        numbers.append(number)
-        queries.append(query_rows[query_id])
-        passages.append(passage_rows[passage_id])
-        ranks.append(_number(path, number, "rank", rank))
-        scores.append(_number(path, number, "score", score) if score else 1 / max(1.0, ranks[-1]))
-    if not numbers:
-        raise InputError(f"{path} is empty; expected lines of {EXPECTED}")
-    query_of = np.array(queries)
-    listed = np.array(passages)
-    twice = pd.DataFrame({"query": query_of, "passage": listed}).duplicated().to_numpy()
+    frame = _table(path)
+    query_of = _rows(names(query_ids, "query"), frame["query_id"])
+    listed = _rows(names(passage_ids, "passage"), frame["passage_id"])
+    ranks = pd.to_numeric(frame["rank"], errors="coerce").to_numpy(np.float64)
+    scores = pd.to_numeric(frame["score"], errors="coerce").to_numpy(np.float64)
+    faults = [
+        ("query_id", query_of < 0, "ids of the split"),
+        ("passage_id", listed < 0, "ids of the collection"),
+        ("rank", ~(abs(ranks) <= LARGEST), "a number of float32"),
+        ("score", ~(abs(scores) <= LARGEST), "a number of float32"),
+    ]
+    for column, wrong, expected in faults:
+        if wrong.any():
+            row = int(wrong.argmax())
+            words = f"{column} is {show(frame[column].iloc[row])}; expected {expected}"
+            raise fault(path, frame.index[row], words)
+    twice = frame.duplicated(["query_id", "passage_id"]).to_numpy()
     if twice.any():
-        first = int(twice.argmax())
-        [passage] = [name for name, row in passage_rows.items() if row == listed[first]]
-        words = f"the query has a second line for the passage {passage}"
-        raise fault(path, numbers[first], words)
-    if _is_reversed(query_of, np.array(ranks), np.array(scores)):
+        row = int(twice.argmax())
+        words = f"the query has a second line for the passage {frame['passage_id'].iloc[row]}"
+        raise fault(path, frame.index[row], words)
+    if _is_reversed(query_of, ranks, scores):
         raise InputError(
             f"{path}: every query's scores rise with the rank, as distances do; the greatest score "
             "must be the best, so write the negative distances"
         )
-    run = ranked(query_of, listed, np.array(scores), len(query_ids), depth, ties=np.array(ranks))
+    run = ranked(query_of, listed, scores, len(query_ids), depth, ties=ranks)
     counts = np.diff(run.starts)
     if (counts < depth).any():
         short = int((counts < depth).sum())
@@ -168,19 +152,28 @@ def _is_reversed(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> 
     return bool(following.any() and rising[following].all())
 
 
-def _rows(ids: Sequence[str] | pa.Array) -> dict[str, int]:
-    """Return the row of each id."""
-    listed = ids.to_pylist() if isinstance(ids, pa.Array) else ids
-    return {name: row for row, name in enumerate(listed)}
+def _table(path: Path) -> pd.DataFrame:
+    """Read the lines of a run as texts; the index has their numbers, from 1."""
+    how = {"sep": r"\s+", "dtype": str, "keep_default_na": False, "quoting": csv.QUOTE_NONE}
+    with tables.opened(path) as file:
+        try:
+            frame = pd.read_csv(file, names=COLUMNS, skip_blank_lines=False, **how)
+        except (pd.errors.ParserError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} cannot be read ({error}); expected {EXPECTED}") from None
+    frame.index += 1
+    frame = frame.dropna(how="all")
+    if frame["rank"].isna().all():
+        frame = frame.set_axis(["query_id", "passage_id", "rank", "Q0", "score", "system"], axis=1)
+        ranks = pd.to_numeric(frame["rank"], errors="coerce")
+        frame["score"] = 1 / ranks.clip(lower=1)
+        frame["system"] = ""
+    short = frame["system"].isna()
+    if frame.empty or short.any():
+        number = int(short.idxmax()) if len(frame) else 1
+        raise fault(path, number, f"expected {EXPECTED}")
+    return frame
 
 
-def _number(path: Path, line: int, column: str, text: str) -> float:
-    """Read a number that float32 can represent."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = np.nan
-    if not abs(number) <= LARGEST:
-        words = f"{column} is {show(text)}; expected a number of float32"
-        raise fault(path, line, words)
-    return number
+def _rows(ids: Sequence[str] | pa.Array, listed: pd.Series) -> np.ndarray:
+    """Return the row of each listed id, or -1, int64 [n]."""
+    return pd.Index(pa.array(ids, pa.string()).to_pandas()).get_indexer(listed)

@@ -31,7 +31,7 @@ from cdmae.tokens.corpus import read_tokens, write_tokens
 # settings that one piece of code reads for all classes; they are tried on the first class alone
 SHARED = {
     "learning_rate", "weight_decay", "max_grad_norm", "warmup_ratio", "warmup_steps", "epochs",
-    "steps", "take_step", "split", "train_queries", "queries", "depth", "margin",
+    "steps", "take_step", "split", "train_queries", "queries", "depth",
     "random_negatives",
 }  # fmt: skip
 START = Start(

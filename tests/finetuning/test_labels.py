@@ -9,7 +9,6 @@ import pytest
 from tiny_training import PASSAGES, QUERIES, encoder, stage, train
 
 from cdmae.collections.store import Collection, read_passages, read_queries, write_collection
-from cdmae.errors import InputError
 from cdmae.finetuning import retriever
 from cdmae.finetuning.labels import Labels
 from cdmae.models import checkpoint, sequences
@@ -85,13 +84,6 @@ def test_a_training_with_labels_is_one_with_these_judgments(tiny, tmp_path, judg
     )
     name = "model.safetensors"
     assert (labelled / name).read_bytes() == (known / name).read_bytes()
-
-
-def test_without_a_clear_best_no_query_is_left(tiny, tmp_path, judged_by):
-    recipe = stage("retriever", labels=1.0, teacher_temperature=100.0, **RECIPE)
-    collection = without_judgments(tiny, tmp_path / "c")
-    with pytest.raises(InputError, match="no query .*24 left out without a relevant passage"):
-        train(retriever, tiny, tmp_path, recipe, collection=collection, teacher=judged_by[0])
 
 
 def test_the_teacher_scores_the_best_mined_passages_of_every_query(tiny, tmp_path):

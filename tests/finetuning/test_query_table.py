@@ -101,31 +101,6 @@ def test_a_run_ranks_by_table_times_passages_without_a_network_for_queries(
         assert index.ranked(query)[1] / 1e4 == pytest.approx(found, rel=0.05, abs=0.01)
 
 
-def test_sentence_transformers_computes_the_same_vectors(tiny, folder):
-    from sentence_transformers import SparseEncoder
-
-    theirs = SparseEncoder(str(folder), device="cpu")
-    made = vectors.Encoder({"model": folder})
-    queries = theirs.encode_query(tiny.queries, save_to_cpu=True).to_dense().numpy()
-    np.testing.assert_allclose(made.queries(tiny.queries).toarray(), queries, atol=1e-6)
-    (shard,) = made.passages(tiny.tokens)
-    passages = theirs.encode_document(tiny.passages[:20], save_to_cpu=True).to_dense().numpy()
-    np.testing.assert_allclose(shard[0:20].toarray(), passages, atol=1e-4)
-
-
-def test_a_training_continues_from_a_table_with_or_without_it(tiny, folder, tmp_path):
-    again = train(retriever, tiny, tmp_path / "a", stage("sparse", **RECIPE), after=folder)
-    assert (checkpoint.load(again, "retriever").table is not None) is True
-    plain = {"passage_flops": 0.01, "query_flops": 0.01}
-    other = train(retriever, tiny, tmp_path / "b", stage("sparse", **plain), after=folder)
-    assert checkpoint.load(other, "retriever").table is None
-
-
-def test_own_pieces_have_no_table():
-    with pytest.raises(ValueError, match="query_weights is idf and pieces is own"):
-        stage("sparse", query_weights="idf", pieces="own")
-
-
 def test_a_model_with_a_table_teaches_whole_batches(tiny, folder):
     recipe = stage("retriever")
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())

@@ -18,7 +18,6 @@ import old_versions
 import pytest
 import tiny_pretraining
 import tiny_tokenizers
-from any_kind import as_objective
 from card_facts import FACTS, measures
 from load_elsewhere import too_old
 from test_models import save, vectors
@@ -48,34 +47,15 @@ ALL = {
     "special_tokens_map.json", "steps.tsv",
 }  # fmt: skip
 FILES = {
-    "encoder": ALL | POOLING | {"retrieval.tsv", "bottleneck.tsv"},
+    "encoder": ALL | POOLING | {"bottleneck.tsv"},
     "retriever": ALL | POOLING | {"cdmae.json", "README.md"},
     "reranker": ALL | {"cdmae.json", "README.md"},
 }
-ENCODERS = {
-    "cls": {},
-    "mean": {"pooling": "mean"},
-    "condenser": {"objective": "condenser", "early_layers": 1},
-}
-
-
 # --- the same vectors in every version ------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def encoders(inputs, tmp_path_factory):
-    """The folder of an encoder for each pooling of its training."""
-    folder = tmp_path_factory.mktemp("encoders")
-    quick = dataclasses.replace(SETTINGS, steps=1)
-    made = {}
-    for name, changed in ENCODERS.items():
-        settings = as_objective(changed.get("objective", "mae"), quick, **changed)
-        made[name] = tiny_pretraining.run(inputs, folder / name, settings)
-    return made
-
-
-@pytest.fixture(scope="module")
-def models(tiny, encoders, tmp_path_factory):
+def models(tiny, inputs, tmp_path_factory):
     """What is loaded, and the vectors or scores that it gives here, by name."""
     folder = tmp_path_factory.mktemp("models")
     loaded, ours = {}, {}
@@ -92,19 +72,14 @@ def models(tiny, encoders, tmp_path_factory):
         ours[name] = vectors(made, tiny)[:40]
         loaded[name] = {"kind": "retriever", "folder": str(made), "texts": tiny.passages[:40]}
 
-    texts = [
-        "w1 w2 w3",
-        "w40",
-        " ".join(f"w{number}" for number in range(14)),
-    ]  # the last is as long as may be
-    for name, encoder in encoders.items():
-        pooling = ENCODERS[name].get("pooling", "cls")
-        how = {"query_length": 16, "passage_length": 16, "precision": "fp32", "pooling": pooling}
-        made = save(
-            checkpoint.start_model(encoder, "retriever", **how), folder / f"of {name}", encoder
-        )
-        ours[f"encoder {name}"] = inference.encode_queries(made, texts)
-        loaded[f"encoder {name}"] = {"kind": "encoder", "folder": str(encoder), "texts": texts}
+    # the last is as long as may be
+    texts = ["w1 w2 w3", "w40", " ".join(f"w{number}" for number in range(14))]
+    settings = dataclasses.replace(SETTINGS, steps=1, pooling="mean")
+    encoder = tiny_pretraining.run(inputs, folder / "encoder", settings)
+    how = {"query_length": 16, "passage_length": 16, "precision": "fp32", "pooling": "mean"}
+    made = checkpoint.start_model(encoder, "retriever", **how)
+    ours["encoder"] = inference.encode_queries(save(made, folder / "of it", encoder), texts)
+    loaded["encoder"] = {"kind": "encoder", "folder": str(encoder), "texts": texts}
 
     lengths = {"query_length": 32, "passage_length": 32, "precision": "fp32"}
     late = {"dimensions": 12, "match": "any", "expansion": "unattended", "skip_punctuation": True}
@@ -183,10 +158,10 @@ def made(kind, tiny, inputs, folder):
     return folder / "released"
 
 
-@pytest.mark.parametrize("mask", [0o027], ids=oct)
 @pytest.mark.parametrize("kind", FILES)
-def test_a_folder_has_these_files_with_modes_by_the_umask(kind, mask, tiny, inputs, tmp_path):
+def test_a_folder_has_these_files_with_modes_by_the_umask(kind, tiny, inputs, tmp_path):
     """A colleague, or the user of a container, who may read one file of a model may read all."""
+    mask = 0o027
     before = os.umask(mask)
     try:
         folder = made(kind, tiny, inputs, tmp_path)
@@ -201,41 +176,28 @@ def test_a_folder_has_these_files_with_modes_by_the_umask(kind, mask, tiny, inpu
         assert oct(stat.S_IMODE(path.stat().st_mode)) == oct(allowed & ~mask), path
 
 
-@pytest.mark.parametrize("kind", ["encoder", "retriever"])
-def test_the_pooling_is_written_for_every_reader(kind, tiny, encoders, tmp_path):
+def test_the_pooling_is_written_for_every_reader(tiny, tmp_path):
     """TEI and older readers know only the names of sentence-transformers 2.
 
     TEI requires all four modes. vLLM reads the length only next to the other key. Versions of
     sentence-transformers before 6 refuse any further key.
     """
-    if kind == "encoder":
-        folder, width, longest = encoders["mean"], 16, 16
-    else:
-        lengths = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
-        model = checkpoint.start_model(
-            tiny.encoder, "retriever", **lengths, pooling="mean", similarity="cosine"
-        )
-        folder, width, longest = save(model, tmp_path / "model", tiny.encoder), 32, 32
+    how = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
+    how |= {"pooling": "mean", "similarity": "cosine"}
+    model = checkpoint.start_model(tiny.encoder, "retriever", **how)
+    folder = save(model, tmp_path / "model", tiny.encoder)
     parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
-    similarity = "dot" if kind == "encoder" else "cosine"
-    assert read_json(folder / "modules.json") == [
-        {
-            "idx": index,
-            "name": str(index),
-            "path": path,
-            "type": f"sentence_transformers.models.{name}",
-        }
-        for index, (path, name) in enumerate(parts[: 2 if kind == "encoder" else 3])
-    ]
-    assert read_json(folder / "sentence_bert_config.json") == {
-        "max_seq_length": longest,
-        "do_lower_case": False,
-    }
-    assert read_json(folder / "config_sentence_transformers.json") == {
-        "similarity_fn_name": similarity
-    }
+    modules = []
+    for index, (path, name) in enumerate(parts):
+        kind = f"sentence_transformers.models.{name}"
+        modules.append({"idx": index, "name": str(index), "path": path, "type": kind})
+    assert read_json(folder / "modules.json") == modules
+    lengths = {"max_seq_length": 32, "do_lower_case": False}
+    assert read_json(folder / "sentence_bert_config.json") == lengths
+    options = {"similarity_fn_name": "cosine"}
+    assert read_json(folder / "config_sentence_transformers.json") == options
     assert read_json(folder / "1_Pooling/config.json") == {
-        "word_embedding_dimension": width,
+        "word_embedding_dimension": 32,
         "pooling_mode_cls_token": False,
         "pooling_mode_mean_tokens": True,
         "pooling_mode_max_tokens": False,
@@ -275,18 +237,3 @@ def test_a_tokenizer_reads_as_before_by_transformers_and_fastembed(kind, tmp_pat
     assert [each.ids for each in fast.encode_batch(texts)] == after(texts, truncation=True)[
         "input_ids"
     ]
-
-
-# --- encoders as starts ---------------------------------------------------------------------------
-
-
-def test_no_file_of_a_model_names_the_folder_of_its_start(tiny, tmp_path):
-    encoder = tiny_pretraining.started(tiny.encoder, tmp_path / "secret")
-    trained = train(
-        retriever,
-        dataclasses.replace(tiny, encoder=encoder),
-        tmp_path,
-        stage("retriever", epochs=1.0),
-    )
-    for path in filter(Path.is_file, trained.rglob("*")):
-        assert str(tmp_path).encode() not in path.read_bytes(), path.name

@@ -19,7 +19,7 @@ from snakemake.iocontainers import Namedlist
 
 from cdmae.job import run
 
-TIMES = 40
+TIMES = 20
 STEPS = 8
 SETTINGS = replace(tiny_pretraining.SETTINGS, steps=STEPS)
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGKILL)

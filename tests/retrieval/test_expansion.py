@@ -10,7 +10,6 @@ import torch
 
 from cdmae.collections.sources import expanded
 from cdmae.errors import InputError
-from cdmae.fields import parse
 from cdmae.retrieval import expansion
 
 PASSAGES = {
@@ -151,22 +150,6 @@ def test_the_documented_program_trains_a_model_that_writes(tiny, base, tmp_path,
     settings = settings_of(base, tmp_path / "writer", passage_length=32)
     expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
     assert len((tmp_path / "texts.tsv").read_text().splitlines()) == 3 * len(PASSAGES)
-
-
-# --- bad input ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("own", "message"),
-    [
-        ({}, "texts is missing; expected texts, a file, or model, which writes the texts"),
-        ({"texts": "t", "model": "m"}, "texts and model are both set; expected texts, a file, or"),
-        ({"model": "nowhere/at/all"}, "model is nowhere/at/all, and .* is not a folder"),
-    ],
-)
-def test_texts_come_from_a_file_or_from_a_model(base, own, message):
-    with pytest.raises(InputError, match=message):
-        parse(expanded.Settings, {"of": base} | own)
 
 
 def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, base):

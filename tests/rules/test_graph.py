@@ -233,7 +233,7 @@ def edited(values, edits):
         ({"systems.bm25.b": 0.7}, "bm25 bm25/evaluated, bm25/docs.train"),
         ({"stages.rerank.depth": 40, "training.rdrop": 0.1},
          "train cross; search one/docs.train; release "),
-        ({"stages.stage3.margin": 0.05}, "train three; teacher three; release "),
+        ({"stages.stage3.random_negatives": 5}, "train three; teacher three; release "),
         ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release "),
         ({"collections.docs.size": 5}, "collection docs; release "),
         ({"seed": 8}, "pretrain none, mae, cdmae; masked_terms cdmae; train one, three, cross; "

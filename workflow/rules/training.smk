@@ -13,7 +13,6 @@ rule pretrain:
         after=of("<results>/encoders/{encoder.after}"),
         tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
         importance=of("<results>/{encoder.importance_folder}"),
-        asked=of("<results>/collections/{encoder.asked}/{file}"),
         generator=files_of("{encoder.generator}"),
     output:
         directory("<results>/encoders/{encoder}"),

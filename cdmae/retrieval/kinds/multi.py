@@ -61,11 +61,6 @@ class MultiVectors:
         """Return the number of texts n."""
         return len(self.starts) - 1
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return the number of texts and of dimensions."""
-        return len(self), self.values.shape[1]
-
     def __getitem__(self, texts: slice) -> MultiVectors:
         """Return a range of texts."""
         first, last, _ = texts.indices(len(self))
@@ -132,16 +127,14 @@ def read(path: Path) -> MultiVectors:
     """Check a shard against its checksums, and memory-map its vectors."""
     tokens = read_array(path.with_name(TOKENS + path.name))
     values = read_array(path)
-    passages = tokens[:, 0]
-    count = int(passages[-1]) + 1 if len(passages) else 0
-    starts = np.searchsorted(passages, np.arange(count + 1)).astype(np.int64)
+    starts = np.searchsorted(tokens[:, 0], np.arange(count(path) + 1)).astype(np.int64)
     return MultiVectors(values, starts, np.ascontiguousarray(tokens[:, 1]))
 
 
-def shape(path: Path) -> tuple[int, int]:
-    """Return the passages and dimensions of a stored shard without reading its vectors."""
+def count(path: Path) -> int:
+    """Return the number of passages of a shard without reading its vectors."""
     tokens = read_array(path.with_name(TOKENS + path.name))
-    return int(tokens[-1, 0]) + 1 if len(tokens) else 0, read_array(path).shape[1]
+    return int(tokens[-1, 0]) + 1 if len(tokens) else 0
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -215,9 +208,10 @@ def _pairs(
     passage_of: np.ndarray,
     pool: Threads,
 ) -> np.ndarray:
-    """Return the scores of pairs, float32 [n]; equal rows of passages are next to each other."""
+    """Return the scores of pairs, float32 [n]."""
     from cdmae.retrieval import maxsim  # it imports numba, which takes a second
 
+    vectors = replace(vectors, values=vectors.values.astype(np.float32))
     edges = [*range(0, len(query_of), PAIRS), len(query_of)]
 
     def block(begin: int, end: int) -> np.ndarray:

@@ -67,6 +67,12 @@ def test_cotmae_cuts_a_passage_into_neighbouring_spans():
     ]
 
 
+def test_an_empty_last_passage_has_two_empty_spans():
+    step = first("cotmae", lengths=(5, 9, 1, 0, 7, 12, 0))
+    sizes = [end - begin for begin, end in bounds(step.sides["encoder"])]
+    assert sizes.count(2) >= 2  # [CLS] and [SEP] alone
+
+
 def test_cotmae_cuts_at_the_begin_of_a_word():
     source, starts = reader("cotmae", lengths=(16,) * 30), np.arange(V) % 3 != 1
     source.vocabulary = dataclasses.replace(source.vocabulary, word_starts=starts)
