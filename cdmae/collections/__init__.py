@@ -24,6 +24,9 @@ from cdmae.fields import EMPTY, asdict, parse, settings, show
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
+# settings that choose among the queries; the passages do not depend on them
+CHOICES = ("holdout", "holdout_seed", "train_queries", "unlabelled")
+
 
 @settings
 class Source:

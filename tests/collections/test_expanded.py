@@ -41,7 +41,7 @@ def test_texts_are_appended_and_queries_and_judgments_stay(base, tmp_path, name)
     settings = expanded.Settings(of=base, texts=written(tmp_path, LINES, name))
     assert settings.judged() == {"test": True}
     assert [path.name for path in settings.depends()][-1] == name
-    for fact in ("threads", "version", "folders", "modules"):
+    for fact in ("threads", "version", "modules"):
         alone = getattr(settings.base, fact)()
         found = getattr(settings, fact)()
         assert found == (["cdmae.collections.sources.beir", *alone] if fact == "modules" else alone)

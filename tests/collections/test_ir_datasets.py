@@ -62,7 +62,7 @@ def beir_zip():
         for name, entries in (("corpus", CORPUS), ("queries", queries)):
             lines = "".join(json.dumps(entry) + "\n" for entry in entries)
             archive.writestr(f"nq/{name}.jsonl", lines)
-        qrels = "query-id\tcorpus-id\tscore\nq1\tdoc0\t2\nq2\tdoc2\t1\nq1\tlost\t1\n"
+        qrels = "query-id\tcorpus-id\tscore\nq1\tdoc0\t2\nq2\tdoc2\t1\nq1\tlost\t1\nq2\tq1\t1\n"
         archive.writestr("nq/qrels/test.tsv", qrels)
     return packed.getvalue()
 
@@ -154,12 +154,17 @@ def test_msmarco_is_read_completely(home, tmp_path, titles):
 @pytest.mark.parametrize(
     ("dataset", "passages", "qrels", "own"),
     [
-        ("beir/nq", [("doc0", "Tea"), ("q1", "")], [[0, 0, 2], [0, 2, 1], [1, 2, 1]], [1, -1]),
-        ("nano-beir/nq", [("d0", ""), ("q0", "")], [[0, 0, 1], [1, 0, 1], [1, 2, 1]], [-1, -1]),
+        (
+            "beir/nq",
+            [("doc0", "Tea"), ("q1", "")],
+            [[0, 0, 2], [0, 2, 1], [1, 1, 1], [1, 2, 1]],
+            [1, -1],
+        ),
+        ("nano-beir/nq", [("d0", ""), ("q0", "")], [[0, 0, 1], [1, 0, 1], [1, 2, 1]], [1, -1]),
     ],
 )
 def test_beir_and_nano_beir_are_read_completely(home, tmp_path, dataset, passages, qrels, own):
-    """The passage without text is dropped; queries that are passages are known for BEIR."""
+    """The passage without text is dropped; queries that are passages are known."""
     rows = stored(tmp_path, home, dataset=dataset)
     assert [row[:2] for row in rows] == passages and rows[0][2] == "Tea is a drink."
     queries = read_queries(tmp_path / "out", "test")

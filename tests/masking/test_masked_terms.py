@@ -82,7 +82,8 @@ def script(name):
 
 def test_the_scripts_write_what_the_library_does(made, tmp_path):
     inputs = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
-    read = {"collection": made / "collection", "tokenizer": made / "tokenizer"}
+    passages = made / "collection/passages.parquet"
+    read = {"passages": passages, "tokenizer": made / "tokenizer"}
     script("tokens")(**read, output=tmp_path / "tokens", threads=2)
     how = {"unit": "word", "window": 4, "memory": 4000}
     script("ngrams")(tokens=made / "tokens", output=tmp_path / "ngrams", **how)
@@ -99,9 +100,9 @@ def test_the_scripts_write_what_the_library_does(made, tmp_path):
     assert Mae(start="s", collection="c").masking() == SETTINGS | {"max_length": 150}
     start = {"collection": "docs", "vocabulary": 3000, "strip_accents": True}
     make = script("tokenizer")
-    make(settings=start, collection=made / "collection", output=tmp_path / "tokenizer")
+    make(settings=start, passages=passages, output=tmp_path / "tokenizer")
     copied = {"checkpoint": str(made / "tokenizer")}
-    make(settings=copied, collection=None, output=tmp_path / "copy")
+    make(settings=copied, passages=None, output=tmp_path / "copy")
     pieces = vocabulary.read_pieces(made / "tokenizer")
     for name in ("tokenizer", "copy"):
         assert vocabulary.read_pieces(tmp_path / name) == pieces

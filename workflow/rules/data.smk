@@ -25,7 +25,7 @@ rule texts:
         call="cdmae.retrieval.expansion.write_texts",
         code=code("cdmae.retrieval.expansion", source_of),
         contents=contents_of("{collection.files}", "{collection.writer}"),
-        settings=lambda wildcards: collecting(wildcards, without=("holdout", "holdout_seed")),
+        settings=lambda wildcards: collecting(wildcards, without=CHOICES),
     script:
         "../scripts/call.py"
 
@@ -59,7 +59,7 @@ rule collection:
 rule tokenizer:
     """The tokenizer of an initial model: its checkpoint's, or one trained on its collection."""
     input:
-        collection=of("<results>/collections/{start.collection}/{file}"),
+        passages=passages_of("{start.collection}"),
         checkpoint=files_of("{start.checkpoint}"),
     output:
         directory("<results>/tokenizers/{start}"),
@@ -72,6 +72,7 @@ rule tokenizer:
     params:
         code=code("tokenizer", lambda wildcards: [type(settings.starts[wildcards.start])]),
         contents=contents_of("{start.checkpoint}"),
+        made_of=made_of("{start.collection}"),
         settings=lambda wildcards: {"settings": settings.starts[wildcards.start].tokenizer()},
     script:
         "../scripts/tokenizer.py"
@@ -81,7 +82,7 @@ rule tokens:
     """A collection in word-pieces."""
     input:
         tokenizer="<results>/tokenizers/{start}",
-        collection=of("<results>/collections/{collection}/{file}"),
+        passages=passages_of("{collection}"),
     output:
         directory("<results>/tokens/{start}/{collection}"),
     log:
@@ -93,6 +94,7 @@ rule tokens:
     threads: cores
     params:
         code=code("tokens"),
+        made_of=made_of("{collection}"),
     script:
         "../scripts/tokens.py"
 
