@@ -59,7 +59,7 @@ def read(
     must be complete and finite, and agree with config.json.
     """
     folder, revision = pretrained.divided(str(source))
-    with _reported(name, remedy):
+    with reported(name, remedy):
         check_downloaded(Path(folder))
         described = _config(folder, revision)
     family = described["model_type"]
@@ -67,7 +67,7 @@ def read(
         raise InputError(f"{name} has the model type {family!r}; expected {', '.join(FAMILIES)}")
     if described.get("is_decoder"):  # which would see only the words before a word
         raise InputError(f"{name} has is_decoder true in its config.json; expected an encoder")
-    with _reported(name, remedy), weights.seeded(seed):
+    with reported(name, remedy), weights.seeded(seed):
         network, loaded = _from_pretrained(folder, revision, family, kind)
     network = network.float().eval()
     fault = _fault(network, loaded, new)
@@ -78,7 +78,7 @@ def read(
 
 
 @contextmanager
-def _reported(name: str, remedy: str) -> Iterator[None]:
+def reported(name: str, remedy: str = "") -> Iterator[None]:
     """Turn any error into an `InputError`: transformers may raise any type for a bad file."""
     from safetensors import SafetensorError
 
