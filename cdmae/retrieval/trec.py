@@ -126,6 +126,13 @@ def read_run(
             raise fault(path, frame.index[row], words)
     if column == "rank":
         scores = 1 / ranks.clip(lower=1)
+    ordered = pd.DataFrame({"query": query_of, "rank": ranks, "score": scores})
+    rises = ordered.sort_values(["query", "rank"]).groupby("query")["score"].diff().dropna()
+    if len(rises) and (rises > 0).all():
+        raise InputError(
+            f"{path}: every query's scores rise with the rank, as distances do; the greatest score "
+            "must be the best, so write the negative distances"
+        )
     run = ranked(query_of, listed, scores.to_numpy(), len(query_ids), depth, ties=ranks)
     counts = np.diff(run.starts)
     if (counts < depth).any():
