@@ -58,14 +58,14 @@ def read(
     import transformers
 
     folder, revision = pretrained.divided(str(source))
-    with _reported(name, remedy):
+    with reported(name, remedy):
         config = transformers.AutoConfig.from_pretrained(
             folder, revision=revision, trust_remote_code=False
         )
     family = config.model_type
     if family not in FAMILIES:
         raise InputError(f"{name} has the model type {family!r}; expected {', '.join(FAMILIES)}")
-    with _reported(name, remedy), weights.seeded(seed):
+    with reported(name, remedy), weights.seeded(seed):
         network, loaded = _from_pretrained(folder, revision, family, kind)
     network = network.float().eval()
     fault = _fault(network, loaded, new)
@@ -76,7 +76,7 @@ def read(
 
 
 @contextmanager
-def _reported(name: str, remedy: str) -> Iterator[None]:
+def reported(name: str, remedy: str = "") -> Iterator[None]:
     """Turn any error into an `InputError`: transformers may raise any type for a bad file."""
     from safetensors import SafetensorError
 
