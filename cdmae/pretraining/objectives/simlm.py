@@ -160,7 +160,7 @@ def load(name: str, start: PreTrainedModel) -> PreTrainedModel:
         "; expected a masked language model with its head, such as google/electra-base-generator"
     )
     model, _ = networks.read(
-        f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy
+        f"the generator {name}", os.path.expanduser(name), "encoder", remedy=remedy
     )
     own = tokenise.load_tokenizer(os.path.expanduser(name)).get_vocab()
     expected = tokenise.load_tokenizer(start.name_or_path).get_vocab()
