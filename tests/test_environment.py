@@ -109,7 +109,7 @@ def test_the_plan_takes_several_files_and_values_as_a_run_does(monkeypatch, caps
         ("search --dept 3 lists", "no such option: --dept (Possible options: --depth"),
         ("search word --configfile bare.yaml", "the config has no system that can answer"),
         ("importance word --configfile bare.yaml", "no encoder of the config has importance-aware"),
-        ("plan --cores many", "invalid value for '--cores': "),
+        ("plan --gpus many", "invalid value for '--gpus': "),
         ("plan --gpus 8 --gpu abacus", "--gpu is abacus; "),
         ("plan --config seed", "--config has seed; "),
         ("plan smoke.yaml", "got unexpected extra argument(s) (smoke.yaml)"),

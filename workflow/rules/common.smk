@@ -362,6 +362,13 @@ def source_of(wildcards):
     return [f"cdmae.collections.sources.{name}", *source(wildcards).modules()]
 
 
+def writing(wildcards):
+    """Name the function that writes the texts of a collection."""
+    if source(wildcards).writer:
+        return "cdmae.retrieval.expansion.write_texts"
+    return "cdmae.importance.keywords.write_keywords"
+
+
 def collecting(wildcards, writes_texts=False):
     """Return the settings of a collection, and the versions of what it is made from.
 

@@ -24,11 +24,12 @@ rule texts:
         gpu=lambda wildcards: int(device != "cpu" and bool(source(wildcards).writer)),
         runtime=1440,
     params:
-        code=code("texts", source_of),
+        call=writing,
+        code=code(lambda wildcards: [writing(wildcards).rpartition(".")[0]], source_of),
         contents=contents_of("{collection.files}", "{collection.writer}"),
         settings=lambda wildcards: collecting(wildcards, writes_texts=True),
     script:
-        "../scripts/texts.py"
+        "../scripts/call.py"
 
 
 rule collection:
