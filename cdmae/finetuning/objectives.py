@@ -84,8 +84,9 @@ class Objective:
     teacher_temperature.
 
     The losses of both heads of a unified retriever are added up. accuracy: the share of groups in
-    which the positive scores best. spread: the standard deviation of the passages' vectors relative
-    to their size; it is 0 if all vectors are equal.
+    which the positive scores best; teacher_accuracy: by the teacher that learns, too. spread: the
+    standard deviation of the passages' vectors relative to their size; it is 0 if all vectors are
+    equal.
     """
 
     stage: Retriever
@@ -109,9 +110,10 @@ class Objective:
         else:
             loss, numbers = _of_vectors(vectors, batch, self.stage)
         if judged is not None:
-            own, more = self.joint.listwise(batch.teacher)
+            own = losses.listwise(batch.teacher)
             loss = loss + own
-            numbers |= more
+            numbers["teacher_listwise"] = own
+            numbers["teacher_accuracy"] = _accuracy(batch.teacher)
         if self.sparsity:
             weights = vectors[:, : self.sparsity.words]
             queries = weights[: batch.queries]
@@ -176,6 +178,11 @@ def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, 
     return _total(contrastive, scores, every, passages.vectors[of_pieces], batch, stage)
 
 
+def _accuracy(scores: Tensor) -> Tensor:
+    """Return the share of groups, [B, N], in which the positive scores best."""
+    return (scores.argmax(-1) == 0).float().mean()
+
+
 def _excluded(batch: Batch, device: torch.device) -> Tensor | None:
     return None if batch.excluded is None else packed.put(batch.excluded, device)
 
@@ -197,7 +204,7 @@ def _total(
     length = flat.norm(dim=1).mean().clamp_min(torch.finfo(flat.dtype).tiny)
     numbers = {
         "contrastive": contrastive,
-        "accuracy": (scores.argmax(-1) == 0).float().mean(),
+        "accuracy": _accuracy(scores),
         "spread": flat.std(0).norm() / length,
     }
     loss = contrastive

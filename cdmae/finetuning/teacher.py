@@ -93,12 +93,9 @@ class Teacher:
         shares /= shares.sum(1, keepdims=True)
         entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
         if entropy >= UNSURE:
-            right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
             raise InputError(
                 f"alpha of {name} is {stage.alpha:g}, and its teacher's scores have {entropy:.0%} "
-                f"of the entropy of guessing and rank the positive first in {right:.0%} of the "
-                f"groups (chance: {1 / scores.shape[1]:.0%}): they carry too little information; "
-                "expected an alpha of 1 or more, a smaller teacher_temperature (now "
-                f"{stage.teacher_temperature:g}), or a better teacher (a reranker with more "
-                "training queries or epochs, or another learning rate, or a run with finer scores)"
+                "of the entropy of guessing: they carry too little information; expected an alpha "
+                "of 1 or more, a smaller teacher_temperature (now "
+                f"{stage.teacher_temperature:g}), or a better teacher"
             )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from cdmae.errors import InputError
@@ -50,8 +51,6 @@ def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) ->
 
 def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
     """Write the layers below a model's folder, as sentence-transformers and PyLate do."""
-    from cdmae.models import networks  # imports transformers, which a search does without
-
     for name, layer in layers.items():
         linear = getattr(network, name)
         described = {
@@ -66,7 +65,9 @@ def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
             f"linear.{key}": weight.detach().cpu().contiguous()
             for key, weight in linear.state_dict().items()
         }
-        networks.write_tensors(folder / layer.folder, weights)
+        file = folder / layer.folder / "model.safetensors"
+        save_file(weights, file)
+        shutil.copymode(folder / layer.folder / "config.json", file)  # from the mode 0600
 
 
 def read_layer(folder: Path, *, bias: bool = True) -> nn.Linear:

@@ -58,15 +58,27 @@ def read(
     import transformers
 
     folder, revision = pretrained.divided(str(source))
-    with _reported(name, remedy):
+    with reported(name, remedy):
         config = transformers.AutoConfig.from_pretrained(
             folder, revision=revision, trust_remote_code=False
         )
     family = config.model_type
     if family not in FAMILIES:
         raise InputError(f"{name} has the model type {family!r}; expected {', '.join(FAMILIES)}")
-    with _reported(name, remedy), weights.seeded(seed):
-        network, loaded = _from_pretrained(folder, revision, family, kind)
+    options: dict[str, Any] = {}
+    if kind == "retriever" and family in architectures.POOLED:
+        options["add_pooling_layer"] = False
+    if kind == "reranker":
+        options["num_labels"] = 1
+    network_type = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])
+    with reported(name, remedy), weights.seeded(seed):
+        network, loaded = network_type.from_pretrained(
+            folder,
+            revision=revision,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported by `_fault` instead of in a table
+            **options,
+        )
     network = network.float().eval()
     fault = _fault(network, loaded, new)
     if fault:
@@ -76,7 +88,7 @@ def read(
 
 
 @contextmanager
-def _reported(name: str, remedy: str) -> Iterator[None]:
+def reported(name: str, remedy: str = "") -> Iterator[None]:
     """Turn any error into an `InputError`: transformers may raise any type for a bad file."""
     from safetensors import SafetensorError
 
@@ -93,27 +105,6 @@ def _reported(name: str, remedy: str) -> Iterator[None]:
         raise InputError(f"{name} cannot be read: {words}{remedy}") from None
     except Exception as error:
         raise InputError(f"{name} cannot be read: {cause(error)}{remedy}") from None
-
-
-def _from_pretrained(
-    folder: str, revision: str, family: str, kind: str
-) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """Load a network; also return transformers' record of missing and unexpected weights."""
-    import transformers
-
-    options: dict[str, Any] = {}
-    if kind == "retriever" and family in architectures.POOLED:
-        options["add_pooling_layer"] = False
-    if kind == "reranker":
-        options["num_labels"] = 1
-    network_type = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])
-    return network_type.from_pretrained(
-        folder,
-        revision=revision,
-        output_loading_info=True,
-        ignore_mismatched_sizes=True,  # reported by `_fault` instead of in a table
-        **options,
-    )
 
 
 def _fault(network: PreTrainedModel, loaded: dict[str, Any], new: tuple[str, ...]) -> str:
@@ -191,20 +182,7 @@ def write(folder: Path, network: PreTrainedModel, left_out: tuple[str, ...] = ()
         stored["pooler.dense.bias"] = torch.zeros(width)
     with _quiet():  # with current names, even if old names were read
         network.save_pretrained(folder, state_dict=stored, save_original_format=False)
-    _share(folder)
-
-
-def write_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
-    """Write tensors into a folder that has a config.json."""
-    from safetensors.torch import save_file
-
-    save_file(tensors, folder / "model.safetensors")
-    _share(folder)
-
-
-def _share(folder: Path) -> None:
-    """Give weights the file mode of config.json, because safetensors uses the mode 0600."""
-    for file in folder.glob("*.safetensors"):
+    for file in folder.glob("*.safetensors"):  # which have the mode 0600
         shutil.copymode(folder / "config.json", file)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.models import sequences
-from cdmae.models.ragged import Ragged, starts_of
+from cdmae.models.ragged import Ragged, content, starts_of
 from cdmae.pretraining.batches import Masked, Step, Texts, spread
 from cdmae.training.setup import seed_of
 
@@ -162,9 +162,8 @@ class Reader:
         pieces = Ragged(ids[kept], starts_of(kept.sum(axis=1)))
         inputs = sequences.frame(pieces, self.vocabulary)
         labels = self.vocabulary.of_model(batch.ids[kept]).astype(np.int64)
-        return Masked(
-            inputs, spread(chosen[kept], inputs.starts), spread(labels, inputs.starts), texts
-        )
+        inside = content(inputs.starts)
+        return Masked(inputs, spread(chosen[kept], inside), spread(labels, inside), texts)
 
     def keys(self, purpose: str, epochs: np.ndarray) -> np.ndarray:
         """Return a random key per epoch for one purpose, uint64 [B]."""

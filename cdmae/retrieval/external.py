@@ -7,7 +7,6 @@ returns sparse matrices, and a `MultiVectorEncoder` a vector per word-piece.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from scipy import sparse
 
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.config import pretrained
-from cdmae.errors import InputError, cause
+from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
@@ -51,7 +50,7 @@ COMPARED = {
 
 
 class Encoder:
-    """A third party's retriever; `cdmae.retrieval.asking.Encoder` describes the methods."""
+    """A third party's retriever; `cdmae.retrieval.asking.encoder` describes the methods."""
 
     def __init__(
         self, system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
@@ -157,14 +156,11 @@ def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
     Raises `InputError` with the reason if loading fails.
     """
     import sentence_transformers as library
-    from transformers.utils import logging
 
     name, revision = pretrained.divided(model)
-    logging.disable_progress_bar()  # one bar per file
-    local = Path(name).is_dir()
-    try:
+    with networks.reported(f"the model {model}"):
         # Without a network, loading would wait for a request per file of a model in the cache.
-        local = local or bool(networks.commits(model=model))
+        local = Path(name).is_dir() or bool(networks.commits(model=model))
         where_from = {"revision": revision, "local_files_only": local}
         kind = _kind(name, where_from) if head == "auto" else head
         make = getattr(library, CLASSES[kind])
@@ -172,17 +168,6 @@ def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
         loaded = make(name, trust_remote_code=False, device=device, **where_from)
         if Path(name).is_dir():
             _check_weights(loaded)
-    except InputError as error:
-        raise InputError(f"the model {model} cannot be used: {error}") from None
-    except Exception as error:  # from one of many libraries
-        where = "" if local else ", which is neither a local folder nor in the hub's cache"
-        pickled = isinstance(error, EOFError | pickle.UnpicklingError)
-        reason = networks.PICKLED if pickled else cause(error)
-        raise InputError(
-            f"sentence-transformers cannot load the model {model}{where}: {reason}"
-        ) from None
-    finally:
-        logging.enable_progress_bar()
     if loaded.similarity_fn_name not in COMPARED[kind]:
         raise InputError(
             f"the model {model} compares vectors by {loaded.similarity_fn_name}; expected "

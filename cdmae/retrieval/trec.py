@@ -109,30 +109,31 @@ def read_run(
     frame = _table(path)
     query_of = _rows(names(query_ids, "query"), frame["query_id"])
     listed = _rows(names(passage_ids, "passage"), frame["passage_id"])
-    ranks = pd.to_numeric(frame["rank"], errors="coerce").to_numpy(np.float64)
-    scores = pd.to_numeric(frame["score"], errors="coerce").to_numpy(np.float64)
+    ranks = pd.to_numeric(frame["rank"], errors="coerce")
+    column = "score" if "score" in frame else "rank"
+    scores = pd.to_numeric(frame[column], errors="coerce")
+    twice = frame.duplicated(["query_id", "passage_id"])
     faults = [
         ("query_id", query_of < 0, "ids of the split"),
         ("passage_id", listed < 0, "ids of the collection"),
-        ("rank", ~(abs(ranks) <= LARGEST), "a number of float32"),
-        ("score", ~(abs(scores) <= LARGEST), "a number of float32"),
+        (column, ~(scores.abs() <= LARGEST), "a number of float32"),
+        ("passage_id", twice, "each passage of a query once"),
     ]
-    for column, wrong, expected in faults:
+    for key, wrong, expected in faults:
         if wrong.any():
-            row = int(wrong.argmax())
-            words = f"{column} is {show(frame[column].iloc[row])}; expected {expected}"
+            row = int(np.argmax(wrong))
+            words = f"{key} is {show(frame[key].iloc[row])}; expected {expected}"
             raise fault(path, frame.index[row], words)
-    twice = frame.duplicated(["query_id", "passage_id"]).to_numpy()
-    if twice.any():
-        row = int(twice.argmax())
-        words = f"the query has a second line for the passage {frame['passage_id'].iloc[row]}"
-        raise fault(path, frame.index[row], words)
-    if _is_reversed(query_of, ranks, scores):
+    if column == "rank":
+        scores = 1 / ranks.clip(lower=1)
+    ordered = pd.DataFrame({"query": query_of, "rank": ranks, "score": scores})
+    rises = ordered.sort_values(["query", "rank"]).groupby("query")["score"].diff().dropna()
+    if len(rises) and (rises > 0).all():
         raise InputError(
             f"{path}: every query's scores rise with the rank, as distances do; the greatest score "
             "must be the best, so write the negative distances"
         )
-    run = ranked(query_of, listed, scores, len(query_ids), depth, ties=ranks)
+    run = ranked(query_of, listed, scores.to_numpy(), len(query_ids), depth, ties=ranks)
     counts = np.diff(run.starts)
     if (counts < depth).any():
         short = int((counts < depth).sum())
@@ -144,34 +145,23 @@ def read_run(
     return run
 
 
-def _is_reversed(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> bool:
-    """Return whether scores rise from rank to rank in all queries with more than one passage."""
-    order = np.lexsort((ranks, queries))
-    following = np.diff(queries[order]) == 0
-    rising = (np.diff(ranks[order]) > 0) & (np.diff(scores[order]) > 0)
-    return bool(following.any() and rising[following].all())
-
-
 def _table(path: Path) -> pd.DataFrame:
     """Read the lines of a run as texts; the index has their numbers, from 1."""
-    how = {"sep": r"\s+", "dtype": str, "keep_default_na": False, "quoting": csv.QUOTE_NONE}
+    how = {"sep": r"\s+", "header": None, "dtype": str, "na_values": [""]}
     with tables.opened(path) as file:
         try:
-            frame = pd.read_csv(file, names=COLUMNS, skip_blank_lines=False, **how)
-        except (pd.errors.ParserError, UnicodeDecodeError) as error:
+            frame = pd.read_csv(
+                file, keep_default_na=False, skip_blank_lines=False, quoting=csv.QUOTE_NONE, **how
+            )
+        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
             raise InputError(f"{path} cannot be read ({error}); expected {EXPECTED}") from None
     frame.index += 1
     frame = frame.dropna(how="all")
-    if frame["rank"].isna().all():
-        frame = frame.set_axis(["query_id", "passage_id", "rank", "Q0", "score", "system"], axis=1)
-        ranks = pd.to_numeric(frame["rank"], errors="coerce")
-        frame["score"] = 1 / ranks.clip(lower=1)
-        frame["system"] = ""
-    short = frame["system"].isna()
-    if frame.empty or short.any():
-        number = int(short.idxmax()) if len(frame) else 1
-        raise fault(path, number, f"expected {EXPECTED}")
-    return frame
+    short = frame.isna().any(axis=1)
+    if short.any() or frame.shape[1] not in (3, len(COLUMNS)):
+        raise fault(path, int(short.idxmax()), f"expected {EXPECTED}")
+    wide = frame.shape[1] == len(COLUMNS)
+    return frame.set_axis(COLUMNS if wide else ["query_id", "passage_id", "rank"], axis=1)
 
 
 def _rows(ids: Sequence[str] | pa.Array, listed: pd.Series) -> np.ndarray:

@@ -48,7 +48,7 @@ BUDGET = {
 
 
 class Encoder:
-    """A retriever that was trained here; `cdmae.retrieval.asking.Encoder` describes the methods."""
+    """A retriever that was trained here; `cdmae.retrieval.asking.encoder` describes the methods."""
 
     def __init__(
         self, system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once

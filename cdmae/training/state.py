@@ -3,8 +3,7 @@
 A state folder is outside the declared outputs, because Snakemake deletes outputs before a job and
 after a failure::
 
-    step-00000400.pt     everything needed at step 400
-    steps.tsv, ...       the curve and other tables so far, also stored in the state
+    step-00000400.pt     everything needed at step 400, and the tables so far
     lease, lease.lock    the process that trains here (`cdmae.training.leases`)
     about.json           of the result, once it is written
     .shared/             arrays that the processes of this training share
@@ -110,8 +109,6 @@ class State:
             _save({"step": step, "tables": self.tables, **payload}, part)
         for old in self._states()[:-1]:
             old.unlink()
-        for table in self.tables:
-            self.write_table(table, self.folder)
         self._saved_at = time.monotonic()
         seconds = save_seconds()  # 0 saves after every step, whatever the cost
         self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0

@@ -1,16 +1,13 @@
 """The packed forward equals transformers' padded one: states, gradients, chosen rows; and dropout."""
 
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from tiny_models import padded
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import BertConfig, BertModel
-from varlen import varlen_attn
 
 from cdmae.models import attention, packed, transformer
 from cdmae.models.ragged import Ragged
@@ -75,35 +72,6 @@ def test_drop_keeps_the_mean(kind):
     assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
     shares = (found.view(-1, 4) == 0).float().mean(0)
     assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
-
-
-@pytest.mark.parametrize("chosen", [[0, 6, 18], [0, 5, 7, 11], [5], []])
-def test_the_cuda_kernel_is_called_with_packed_rows(chosen, monkeypatch):
-    """States and gradients, at rows of some passages, at [CLS] (at most one row each), and where
-    nothing is predicted.
-
-    Every weight has a gradient with no rows too: processes add theirs up.
-    """
-    monkeypatch.setitem(
-        sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn)
-    )
-    model, batch = bert(), packed.pack(SEQUENCES)
-    rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
-    expected = learnt(model, batch, rows)
-    monkeypatch.setattr(attention, "attend", lambda *given: attention._varlen(*given[:5]))
-    for one, other in zip(learnt(model, batch, rows), expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-
-
-def learnt(model, batch, rows):
-    """The last states at `rows` and the vectors, each followed by the gradients of their squares."""
-    states = transformer.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
-    vectors, weights = transformer.vectors(model, batch), list(model.parameters())
-    return [
-        one
-        for each in (states, vectors)
-        for one in (each, *torch.autograd.grad(each.square().sum(), weights))
-    ]
 
 
 @pytest.mark.parametrize(

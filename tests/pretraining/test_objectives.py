@@ -55,7 +55,7 @@ def test_every_objective_is_its_naive_form(name, changed):
     assert numbers.keys() == {"encoder_loss", "decoder_loss", "spread"}
     assert all(value.ndim == 0 and not value.requires_grad for value in numbers.values())
     torch.testing.assert_close(loss.detach(), numbers["encoder_loss"] + numbers["decoder_loss"])
-    learning = gradients(network, loss)
+    learning = gradients(network, learnt(network, step)[0])
     assert all(each.any() for key, each in learning.items() if "key.bias" not in key)
     idle = [key for key, _ in network.named_parameters() if key not in learning]
     assert all(name == "contriever" and "predictions" in key for key in idle)

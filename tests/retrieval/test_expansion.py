@@ -165,6 +165,6 @@ def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, base):
     weights = load_file(folder / "model.safetensors")
     del weights["decoder.final_layer_norm.weight"]
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    refused("lacks 1 weights, such as decoder.final_layer_norm")
+    refused("lacks weights: decoder.final_layer_norm")
     (folder / "config.json").write_text('{"model_type": "bert"}')
-    refused("cannot load the model")
+    refused("cannot be read")

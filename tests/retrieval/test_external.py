@@ -167,8 +167,8 @@ def test_what_does_not_make_vectors_that_can_be_searched_is_refused(model, tiny,
         (far, "auto", "compares vectors by euclidean; expected dot, cosine"),
         (cross, "auto", "BertForSequenceClassification without modules.json"),
         (str(tiny.encoder), "auto", "expected another model, head: dense, .* head: sparse"),
-        (str(tmp_path / "empty"), "auto", "cannot load the model .*/empty: ."),
-        ("nobody/nothing", "auto", "neither a local folder nor in the hub's cache"),
+        (str(tmp_path / "empty"), "auto", "the model .*/empty cannot be read: ."),
+        ("nobody/nothing", "auto", "the model nobody/nothing cannot be read"),
     ):
         with pytest.raises(InputError, match=words):
             load(name, head=head)

@@ -80,7 +80,7 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
     [
         ("q9 Q0 d1 1 1 x", "line 5: query_id is q9; expected ids of the split"),
         ("q2 Q0 e1 1 1 x", "line 5: passage_id is e1; expected ids of the collection"),
-        ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for the passage d1"),
+        ("q2 Q0 d1 1 1 x", "line 5: passage_id is d1; expected each passage of a query once"),
         ("q2 Q0 d2 1 high x", "line 5: score is high; expected a number"),
         ("q2 Q0 d2 1 -1e39 x", "line 5: score is -1e39; expected a number of float32"),
         ("q2 d2 1 1 x", "line 5: expected the 6 columns"),

@@ -34,7 +34,7 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
     for name, pattern in PLACES.items():
         path = f"out/{pattern}(/.*)?|out/{os.path.dirname(pattern)}"
         places = re.compile(re.sub("{.*?}", "[^/]+", path))
-        assert name in ("benchmarks", "logs") or any(map(places.fullmatch, made)), name
+        assert name in ("benchmarks", "logs", "measured") or any(map(places.fullmatch, made)), name
     known = facts(load(values))
     read = set()
     for part in ("measures", "encoders", "trained", "masked_terms", "mined", "teachers", "runs"):

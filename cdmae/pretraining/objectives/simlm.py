@@ -29,6 +29,7 @@ from cdmae.masking.noise import uniforms
 from cdmae.models import architectures, networks, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
+from cdmae.models.ragged import content
 from cdmae.pretraining.batches import Batch, Masked, Texts, View, spread
 from cdmae.pretraining.objectives._parts import Losses, Objective, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
@@ -53,7 +54,7 @@ class Sampled(Reader):
         batch = self.batch_of(texts, self.sides[name])
         keys = self.keys(name, texts.epochs)
         numbers = uniforms(keys, batch.rows, batch.ids.shape[1], salt=SAMPLE)
-        return replace(masked, draws=spread(numbers[batch.real], masked.inputs.starts))
+        return replace(masked, draws=spread(numbers[batch.real], content(masked.inputs.starts)))
 
 
 class SimLm(Objective):
@@ -159,7 +160,7 @@ def load(name: str, start: PreTrainedModel) -> PreTrainedModel:
         "; expected a masked language model with its head, such as google/electra-base-generator"
     )
     model, _ = networks.read(
-        f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy
+        f"the generator {name}", os.path.expanduser(name), "encoder", remedy=remedy
     )
     own = tokenise.load_tokenizer(os.path.expanduser(name)).get_vocab()
     expected = tokenise.load_tokenizer(start.name_or_path).get_vocab()

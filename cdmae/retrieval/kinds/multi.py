@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,6 @@ from cdmae.arrays import read_array, write_array
 from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.files import complete
-from cdmae.log import Progress
 from cdmae.models.checkpoint import Model
 from cdmae.models.heads import multi as head
 from cdmae.models.ragged import Ragged, indices, starts_of
@@ -179,25 +177,15 @@ def _search_among(
     queries: MultiVectors, shards: Shards, candidates: Run, depth: int, pool: Threads
 ) -> Run:
     """Rank the candidates of each query, ties by row, and keep the best `depth`."""
-    if len(candidates) != len(queries):
-        raise InputError(
-            f"the candidates' run has {len(candidates)} queries instead of {len(queries)}; delete "
-            "it and run again"
-        )
     query_of = np.repeat(np.arange(len(candidates)), np.diff(candidates.starts))
     order = np.argsort(candidates.passages, kind="stable")
     passage_of = candidates.passages[order].astype(np.int64)
     query_of = query_of[order]
     scores = np.empty(len(order), np.float32)
-    edges = starts_of([len(shard) for shard in shards])
-    cuts = np.searchsorted(passage_of, edges)
-    with Progress(int(edges[-1]), unit="passages", label="score candidates") as progress:
-        for shard, begin, (low, high) in zip(shards, edges, pairwise(cuts), strict=False):
-            if low < high:
-                own = passage_of[low:high] - begin
-                vectors = shard[:].rounded()
-                scores[low:high] = _pairs(queries, vectors, query_of[low:high], own, pool)
-            progress.advance(len(shard))
+    for first, block in blocks(shards, PASSAGES):
+        cut = slice(*np.searchsorted(passage_of, [first, first + len(block)]))
+        own = passage_of[cut] - first
+        scores[cut] = _pairs(queries, block.rounded(), query_of[cut], own, pool)
     return ranking.ranked(query_of, passage_of, scores, len(candidates), depth)
 
 
@@ -211,7 +199,12 @@ def _pairs(
     """Return the scores of pairs, float32 [n]."""
     from cdmae.retrieval import maxsim  # it imports numba, which takes a second
 
-    vectors = replace(vectors, values=vectors.values.astype(np.float32))
+    rows, passage_of = np.unique(passage_of, return_inverse=True)
+    lengths = np.diff(vectors.starts)[rows]
+    read = indices(vectors.starts[rows], lengths)
+    vectors = MultiVectors(
+        vectors.values[read].astype(np.float32), starts_of(lengths), vectors.pieces[read]
+    )
     edges = [*range(0, len(query_of), PAIRS), len(query_of)]
 
     def block(begin: int, end: int) -> np.ndarray:
