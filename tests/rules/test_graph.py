@@ -194,13 +194,13 @@ def test_further_queries_share_what_is_made_of_the_passages(values, tmp_path):
 def test_another_choice_of_queries_does_not_repeat_what_reads_passages(values, whole):
     values["collections"]["docs"] |= {"holdout": {"new": 0.1}}
     jobs = plan(values)
-    assert changed(whole, jobs) == names_of("collection docs; ")
+    assert changed(whole, jobs) == names_of("collection docs; release ")
     for name in ("tokens small/docs", "tokenizer small"):
         (passages,) = job(jobs, name).detail.input.passages
         assert is_flagged(passages, "ancient")
     values["collections"]["docs"] |= {"size": 4}
     again = changed(whole, plan(values))
-    assert again == names_of("collection docs; tokens small/docs; tokenizer small; ")
+    assert again == names_of("collection docs; tokens small/docs; tokenizer small; release ")
 
 
 def test_runs_are_as_deep_as_stages_ask(whole, values):

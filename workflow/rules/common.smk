@@ -31,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
-from snakemake.io import Wildcards
+from snakemake.iocontainers import Wildcards
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
