@@ -247,7 +247,7 @@ def edited(values, edits):
          "train cross; search one/docs.train; release "),
         ({"stages.stage3.random_negatives": 5}, "train three; teacher three; release "),
         ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release "),
-        ({"collections.docs.size": 5}, "collection docs; release "),
+        ({"collections.docs.size": 5}, "collection docs; tokens small/docs; tokenizer small; release "),
         ({"seed": 8}, "pretrain none, mae, cdmae; masked_terms cdmae; train one, three, cross; "
          "teacher three; release "),
         ({"evaluation.lengths": {"other": 16}},
