@@ -26,7 +26,7 @@ def method(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     masks = masked(facts)
     if masks:
         example = masks["example"]
-        words = list(map(Word, example["words"], example["importance"], example["seen"]))
+        words = list(map(Word, example["words"], example["importance"]))
     tested = claims.scored(facts) if facts.report.methods else pd.DataFrame()
     if not masks and not any(drawn) and tested.empty:
         return None
