@@ -125,9 +125,6 @@ def test_a_job_reads_what_its_entry_names(grown):
     for name, key, paths in INPUTS:
         assert job(grown, name).inputs[key][: len(paths) or None] == paths, (name, key)
     assert not [name for rule, name in grown if rule == "teacher" and name.startswith("by-one")]
-    assert grown["texts", "made"].detail.resources["gpu"] == 0, "keywords need no network"
-    assert "keywords" not in grown["collection", "made"].params["settings"]["settings"]
-    assert "holdout" not in grown["texts", "made"].params["settings"]["settings"]
 
 
 def test_settings_that_follow_from_other_entries(grown):
@@ -247,7 +244,7 @@ def edited(values, edits):
          "train cross; search one/docs.train; release "),
         ({"stages.stage3.random_negatives": 5}, "train three; teacher three; release "),
         ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release "),
-        ({"collections.docs.size": 5}, "collection docs; tokens small/docs; tokenizer small; release "),
+        ({"collections.docs.size": 5}, "collection docs; tokenizer small; tokens small/docs; release "),
         ({"seed": 8}, "pretrain none, mae, cdmae; masked_terms cdmae; train one, three, cross; "
          "teacher three; release "),
         ({"evaluation.lengths": {"other": 16}},

@@ -111,7 +111,9 @@ class Settings(Source):
             queries[split] = pd.DataFrame(list(asked.values()), columns=["query_id", "text"])
             rows = [(*judged, grade) for judged, grade in grades.items()]
             qrels[split] = pd.DataFrame(rows, columns=["query_id", "passage_id", "grade"])
-        return Collection(table, queries, qrels, {"source": "pairs", "titles": self.titles})
+        columns = {"query": self.query, "positive": self.positive}  # for tables that are runs
+        about = {"source": "pairs", "titles": self.titles, "columns": columns}
+        return Collection(table, queries, qrels, about)
 
     def _pairs(self, files: Iterable[Path]) -> Iterator[Pair]:
         """Yield the pairs of some tables."""
