@@ -13,7 +13,7 @@ from cdmae.retrieval.search import search
 
 IDF = {"query_weights": "idf", "passage_flops": 0.01, "flops_warmup": 4}
 FOLDERS = [
-    ("retriever", {"pooling": "mean", "similarity": "cosine", "query_prompt": "bado "}),
+    ("retriever", {"pooling": "mean", "similarity": "cosine"}),
     ("sparse", {"flops_warmup": 1.0}),
     ("sparse", IDF),
     ("unified", {"temperature": 2.0, "dense_temperature": 4.0, "flops_warmup": 1.0}),
