@@ -156,7 +156,7 @@ def learnt(network: nn.Module, learn: Learn, device: torch.device, precision: st
     network.zero_grad()
     network.to(device)
     loss = learn(precision, Ranks(device=device)).detach().cpu()
-    trained = [weight for weight in network.parameters() if weight.requires_grad]
+    trained = [weight for weight in network.parameters() if weight.grad is not None]
     return loss, torch.cat([weight.grad.cpu().flatten() for weight in trained])
 
 

@@ -73,18 +73,6 @@ class Retriever(Stage):
     in_batch_weight: PositiveReal = 0.75
     """Weight of the distillation from the system's `in_batch_teacher` [TAS-B: 0.75]."""
 
-    def __post_init__(self) -> None:
-        """Refuse settings that need `in_batch`, and random passages, which have no labels."""
-        if self.denoise and not self.in_batch:
-            raise InputError(
-                f"denoise is {self.denoise}, but in_batch is false; expected 0, or in_batch true"
-            )
-        if self.labels and self.random_negatives:
-            raise InputError(
-                f"labels is {self.labels} and random_negatives is {self.random_negatives}; "
-                "expected random_negatives 0, because the teacher scores only mined passages"
-            )
-
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the prompts."""
         return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
@@ -175,7 +163,6 @@ class Regularised(Retriever):
 
     def __post_init__(self) -> None:
         """Refuse a temperature from the initial scores."""
-        super().__post_init__()
         if not self.temperature:
             raise InputError(
                 "temperature is 0, which means the spread of the initial scores, but before "
@@ -211,12 +198,8 @@ class Sparse(Regularised):
     """
 
     def __post_init__(self) -> None:
-        """Refuse a regression without a layer of its own, and a table with such a layer."""
+        """Refuse a regression without a layer of its own."""
         super().__post_init__()
-        if self.query_weights == "idf" and self.pieces == "own":
-            raise InputError(
-                "query_weights is idf and pieces is own; expected query_weights idf with pieces all"
-            )
         if self.target == "recall" and self.pieces == "all":
             raise InputError(
                 "target is recall and pieces is all; expected target recall with pieces own"

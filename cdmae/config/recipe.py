@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from annotated_types import Ge
 
-from cdmae.config import checks
 from cdmae.fields import (
     Name,
     Natural,
@@ -22,9 +21,6 @@ from cdmae.fields import (
     pick,
     settings,
 )
-
-if TYPE_CHECKING:
-    from cdmae.config.starts import Start
 
 # settings without an effect on a system that has no teacher
 OF_A_TEACHER = (
@@ -88,14 +84,6 @@ class Stage:
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model: how texts are read and compared."""
         return pick(asdict(self), (*self.lengths, "precision"))
-
-    def check_start(self, start: Start, owner: str) -> None:
-        """Refuse lengths that exceed the maximum input of an entry of `starts`, if it is known.
-
-        owner: the entry's name in messages.
-        """
-        lengths = {key: getattr(self, key) for key in self.lengths}
-        checks.check_lengths(lengths, start.known_positions(), f"{owner}.positions")
 
     def values(self, *, teacher: bool = True, in_batch_teacher: bool = True) -> dict[str, Any]:
         """Return the settings that affect a training, with or without teachers."""

@@ -146,11 +146,11 @@ def retriever_task(
     device = group.device
     if stage.query_weights == "idf":
         words = sparse.width(model.network)
-        found = data.shared.arrays(
+        found = data.share(
             "idf", lambda: {"table": table.idf(data.passages, model.vocabulary, words)}
         )
         model = replace(model, table=np.array(found["table"]))
-    taught = Teacher.read(inputs.scores, data.shared) if inputs.scores else None
+    taught = Teacher.read(inputs.scores, data.share) if inputs.scores else None
     if taught and stage.margin_bins:
         balance = Balance(taught.scores, stage.margin_bins)
         data = replace(data, examples=replace(data.examples, balance=balance))

@@ -20,7 +20,7 @@ from cdmae.config.recipe import Stage
 from cdmae.errors import InputError
 from cdmae.finetuning.groups import Examples
 from cdmae.runs import Run, read_run
-from cdmae.training.sharing import ALONE, Shared
+from cdmae.training.state import Share, unshared
 
 UNSURE = 0.85  # scores with a larger share of the entropy of guessing are uninformative
 
@@ -37,13 +37,13 @@ class Teacher:
     name: str
 
     @classmethod
-    def read(cls, path: Path, shared: Shared = ALONE) -> Teacher:
+    def read(cls, path: Path, share: Share = unshared) -> Teacher:
         """Read an existing run, once for all processes; raises `InputError` if it is missing."""
         if not path.exists():
             raise InputError(
                 f"the teacher's scores {path} do not exist; compute them or remove the teacher"
             )
-        return cls(Run(**shared.arrays("teacher", lambda: vars(read_run(path)))), str(path))
+        return cls(Run(**share("teacher", lambda: vars(read_run(path)))), str(path))
 
     def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
         """Return the scores of each query's group: [B], [B, N] -> float32 [B, N].

@@ -194,7 +194,7 @@ def write(
     """
     if group.first:
         pieces(output.parent, key, output.name)
-    group.wait_for_first(f"pieces of {output}")
+    group.wait()
     folder = pieces_of(output.parent) / output.name
     share = list(enumerate(shards))[group.rank :: group.size]
     progress.total = sum(len(shard) for _, shard in share)
@@ -204,7 +204,7 @@ def write(
             continue
         made = shard[:]
         kinds.of(made).write(folder, f"{number:05d}", made)
-    group.wait_for_all(f"shards of {output}")
+    group.wait()
     if not group.first:
         return
     with complete(output) as aside:

@@ -139,7 +139,7 @@ def test_every_setting_of_a_pre_training_reaches_its_weights(given, tmp_path, na
     folder, tiny = given
     start = Start(checkpoint=str(folder / "start1"))
     files = {"generator": str(folder / "start2"), "texts": (str(folder / "texts.tsv"),)}
-    read = {"tokens": tiny.tokens, "importance": folder / "importance", "asked": folder / "both"}
+    read = {"tokens": tiny.tokens, "importance": folder / "importance"}
 
     def outcome(settings, key):
         return run(settings, start, tiny.encoder, tmp_path / "encoder", **read)

@@ -161,8 +161,8 @@ def test_a_folder_of_coil_has_its_projections(tiny, tmp_path):
     folder = train(retriever, tiny, tmp_path, recipe)
     assert not (folder / "modules.json").exists()
     layers = {
-        "projection": linear.read_layer(folder / "1_Dense", 32),
-        "of_cls": linear.read_layer(folder / "2_Dense", 32),
+        "projection": linear.read_layer(folder / "1_Dense"),
+        "of_cls": linear.read_layer(folder / "2_Dense"),
     }
     layers = torch.nn.ModuleDict(layers).double()
     assert layers["of_cls"].out_features == 30
