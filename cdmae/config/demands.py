@@ -24,7 +24,7 @@ def check(config: Config) -> None:
     for name in config.collections:
         _check_collection(config, name)
     _check_names(config)
-    config.report.check(config.systems, config.stages)
+    config.report.check(config.systems)
     for name, start in config.starts.items():
         if start.checkpoint:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))

@@ -19,7 +19,6 @@ from cdmae.tokens import tokenise, vocabulary
 from cdmae.tokens.corpus import read_tokens, write_tokens
 
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
-EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
 SETTINGS = {"strategy": "importance", "ratio": 0.5, "sigma": 1.0, "max_length": 60}
 FORMULA = {"pmi": "min", "normaliser": "order", "edges": "literal"}
 
@@ -52,14 +51,10 @@ def made(tmp_path_factory):
     return folder
 
 
-def describe(made, example=EXAMPLE):
-    where = read_tokens(made / "tokens"), made / "tokenizer", made / "importance"
-    return terms.describe(*where, settings=SETTINGS, seed=42, example=example)
-
-
 @pytest.fixture(scope="module")
 def found(made):
-    return describe(made)
+    where = read_tokens(made / "tokens"), made / "tokenizer", made / "importance"
+    return terms.describe(*where, settings=SETTINGS, seed=42)
 
 
 def test_masking_by_importance_spares_stop_words_the_commonest_masked_terms(found):
@@ -72,19 +67,6 @@ def test_masking_by_importance_spares_stop_words_the_commonest_masked_terms(foun
     shares = [share for _, share in found["uniform"]["top"]]
     assert shares == sorted(shares, reverse=True)
     assert found["importance"]["top"][0][1] < shares[0]
-
-
-def test_the_example_has_its_words_with_their_importance(found):
-    example = found["example"]
-    assert example["words"] == EXAMPLE.split()
-    importance = dict(zip(example["words"], example["importance"], strict=True))
-    assert importance["crossword"] > importance["a"]
-    assert len(example["seen"]) == len(example["words"])
-    assert all(0 <= share <= 1 for share in example["seen"])
-
-
-def test_an_empty_example(made):
-    assert describe(made, example=" ")["example"] == {"words": [], "importance": [], "seen": []}
 
 
 def script(name):
@@ -103,9 +85,7 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
         ngrams=tmp_path / "ngrams", importance=tmp_path / "importance", memory=4000,
     )  # fmt: skip
     inputs["importance"] = made / "importance"
-    script("masked_terms")(
-        **inputs, settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms"
-    )
+    script("masked_terms")(**inputs, settings=SETTINGS, seed=42, output=tmp_path / "terms")
     for name in ("tokens", "ngrams", "importance"):
         for path in sorted((made / name).iterdir()):
             assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name

@@ -4,7 +4,7 @@ cards = {name: sources.card(settings, name) for name in systems.trained(settings
 described = dict.fromkeys(name for facts in cards.values() for name in facts["about"])
 
 MEASURES = expand("<results>/measures/{system}.tsv", system=settings.systems)
-REPORTED = ("cdmae/report", "config")  # templates, styles, claims, and the published numbers
+REPORTED = ("cdmae/report", "config")  # templates, styles, and the published numbers
 
 
 rule measures:
@@ -68,8 +68,6 @@ rule report:
             "<results>/masked_terms/{encoder}.json", encoder=systems.masked_by_importance(settings)
         ),
         trained=expand("<results>/trained/{system}", system=cards),
-        teachers=expand("<results>/teachers/{system}.parquet", system=taught),
-        mined=[f"<results>/runs/{system}/{on}.{split}" for system, on, split in MINED],
         runs=expand("<results>/runs/{system}/evaluated", system=settings.systems),
         indexes=expand(
             "<results>/bm25/{system}/evaluated", system=systems.of_kind(settings, "bm25")
@@ -100,7 +98,7 @@ rule report:
         environment
     params:
         code=code("report", folders=REPORTED),
-        settings={"facts": sources.facts(settings)},
+        settings={"config": settings.values()},
     script:
         "../scripts/report.py"
 
@@ -109,11 +107,6 @@ rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
         measures=MEASURES,
-        collections=lambda wildcards: expand(
-            "<results>/collections/{collection}/{file}",
-            collection=shown(wildcards)["collections"],
-            file=FILES,
-        ),
     output:
         multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex"),
     log:
@@ -125,7 +118,7 @@ rule table:
     params:
         call="cdmae.report.page.write_exhibit",
         code=code("cdmae.report.page", folders=REPORTED),
-        settings=lambda wildcards: {"name": wildcards.exhibit, "facts": shown(wildcards)},
+        settings=shown,
     script:
         "../scripts/call.py"
 

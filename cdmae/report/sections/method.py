@@ -1,51 +1,45 @@
-"""Show what the paper's method does: its masks, the information in the vector, and its claims."""
+"""Show what the paper's method does: its masks, and the information in the vector."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import pandas as pd
 from markupsafe import Markup
 
-from cdmae.importance.shading import Word
-from cdmae.report import figures, tables
-from cdmae.report.comparisons import masked
+from cdmae.report import figures
+from cdmae.report.comparisons import planned
 from cdmae.report.facts import Facts
 from cdmae.report.figures import Series
 from cdmae.report.frames import Frames
-from cdmae.report.paper import claims, exhibits
 from cdmae.report.sections import colour
 
 # MRR@10 of a random ranking, times the number of passages
 CHANCE = sum(1 / rank for rank in range(1, 11))
-TEXTS = ("claim", "outcome", "compared")  # columns of the table of claims
 
 
 def method(facts: Facts, frames: Frames) -> dict[str, Any] | None:
-    """Show masks, the probes of the bottleneck, and the tested claims."""
+    """Show the masks, and the probes of the bottleneck."""
     drawn = _probes(facts, frames)
-    words = []
-    masks = masked(facts)
-    if masks:
-        example = masks["example"]
-        words = list(map(Word, example["words"], example["importance"], example["seen"]))
-    tested = claims.scored(facts) if facts.report.methods else pd.DataFrame()
-    if not masks and not any(drawn) and tested.empty:
+    masks = _masked(facts)
+    if not masks and not any(drawn):
         return None
     searched = frames.trainings[frames.trainings["quantity"] == "passages"]["value"]
     passages = float(searched.max()) if len(searched) else math.nan
-    papers = exhibits.on_the_papers_data(facts, frames)
     return {
         "figures": drawn,
         "masks": masks,
-        "words": words,
-        "highest": max([1e-9, *(word.importance for word in words)]),
         "passages": passages,
         "chance": 100 * CHANCE / passages,
-        "claims": tables.html(tested, "Claims of the paper, scored here", texts=TEXTS),
-        "tables": {table.caption: tables.html(table.texts, table.caption) for table in papers},
     }
+
+
+def _masked(facts: Facts) -> dict[str, Any] | None:
+    """Return the words that the masks of the first encoder compared with uniform ones cover."""
+    pair = planned(facts)
+    encoders = [facts.entry(pair.system).encoder] if pair else []
+    known = [facts.masked_terms.get(name) for name in [*encoders, *facts.masked_terms]]
+    return next(filter(None, known), None)
 
 
 def _probes(facts: Facts, frames: Frames) -> list[Markup]:
