@@ -5,9 +5,9 @@ Any part may be missing: a run of BM25 alone has no encoders.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,10 +58,12 @@ class Facts:
         """Return the path of a result (`cdmae.layout.place`)."""
         return Path(place(self.config.results, what, **names))
 
-    def records(self, what: str) -> dict[str, Any]:
-        """Read the JSON file of a result of every system that has one."""
-        paths = {name: self.at(what, system=name) for name in self.config.systems}
-        return {name: read_json(path) for name, path in paths.items() if path.exists()}
+    def each(
+        self, what: str, key: str, names: Iterable[str], reader: Callable[[Path], Any] = read_json
+    ) -> dict[str, Any]:
+        """Read a result of each of some entries, by name, where it exists; key: as in `place`."""
+        paths = {name: self.at(what, **{key: name}) for name in names}
+        return {name: reader(path) for name, path in paths.items() if path.exists()}
 
     # --- the results of jobs ----------------------------------------------------------------------
 
@@ -73,50 +75,40 @@ class Facts:
         (`cdmae.evaluation.best.untuned`).
         """
         names = seeds.replicate(self.config).systems
-        paths = {name: self.at("measures", system=name) for name in names}
-        measures = {name: read_measures(path) for name, path in paths.items() if path.exists()}
+        measures = self.each("measures", "system", names, read_measures)
         return _by_system(measures, self.config.systems, self.fusions)
 
     @cached_property
     def fusions(self) -> dict[str, dict[str, Any]]:
         """Return the weights of fusions, and the queries on which they were tuned."""
-        return self.records("fusion")
+        return self.each("fusion", "system", self.config.systems)
 
     @cached_property
     def sparsity(self) -> dict[str, list[dict[str, Any]]]:
         """Return the sparsity of sparse systems' vectors, with a row per target."""
-        return self.records("sparsity")
+        return self.each("sparsity", "system", self.config.systems)
 
     @cached_property
     def collections(self) -> dict[str, Corpus]:
         """Return the sizes of all collections."""
-        folders = {name: self.at("collection", collection=name) for name in self.config.collections}
-        return {
-            name: corpus(self.config, name, folder)
-            for name, folder in folders.items()
-            if folder.exists()
-        }
+        count = partial(corpus, self.config)
+        return self.each("collection", "collection", self.config.collections, count)
 
     @cached_property
     def encoders(self) -> dict[str, Training]:
         """Return the records of all pre-trainings."""
         names = systems.trained_encoders(self.config)
-        paths = {name: self.at("encoder", encoder=name) for name in names}
-        return {name: training(path) for name, path in paths.items() if path.exists()}
+        return self.each("encoder", "encoder", names, training)
 
     @cached_property
     def trained(self) -> dict[str, Training]:
         """Return the records of all trained systems."""
-        names = systems.trained(self.config)
-        paths = {name: self.at("trained", system=name) for name in names}
-        return {name: training(path) for name, path in paths.items() if path.exists()}
+        return self.each("trained", "system", systems.trained(self.config), training)
 
     @cached_property
     def masked_terms(self) -> dict[str, dict[str, Any]]:
         """Return the words that the masks of encoders cover (`cdmae.masking.terms`)."""
-        names = systems.masked_by_importance(self.config)
-        paths = {name: self.at("masked_terms", encoder=name) for name in names}
-        return {name: read_json(path) for name, path in paths.items() if path.exists()}
+        return self.each("masked_terms", "encoder", systems.masked_by_importance(self.config))
 
     # --- systems ----------------------------------------------------------------------------------
 

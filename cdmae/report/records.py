@@ -46,8 +46,12 @@ class Corpus:
         return self.judgments.get(split, 0) / max(self.judged.get(split, 0), 1)
 
 
-def corpus(config: Config, name: str, folder: Path) -> Corpus:
-    """Count a collection's contents in the splits that are used for training or evaluation."""
+def corpus(config: Config, folder: Path) -> Corpus:
+    """Count a collection's contents in the splits that are used for training or evaluation.
+
+    folder: of the collection, whose name it has.
+    """
+    name = folder.name
     stages = [stage for stage in config.stages.values() if stage.collection == name]
     measured = config.evaluation.collections.get(name, ())
     splits = dict.fromkeys([*(stage.split for stage in stages), *measured])

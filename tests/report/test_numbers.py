@@ -1,19 +1,17 @@
-"""Every number of the page is that of the CSV files, and those are computed from the measures.
-
-The arithmetic is written out here; only the forms of numbers are the report's own.
-"""
+"""Every number of the page is that of the CSV files, and those are computed from the measures."""
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
-from scipy.stats import t as student
 from synthetic_run import plain, tables_of
 
 from cdmae import formats
+from cdmae.evaluation.significance import corrected, pooled
 from cdmae.files import write_json
 from cdmae.report import frames, page
 
@@ -77,51 +75,21 @@ def text(run):
     return (run[1] / "report/index.html").read_text()
 
 
-def alone(values, a, b, targets):
-    """The mean of the differences, its standard error and degrees of freedom."""
+def differences(values, pairs, targets):
+    """The differences of pairs over targets with equal weight, corrected together, by pair."""
     gaps = []
-    for each in targets:
-        pair = [values[name, each, "RR@10"] for name in (a, b)]
-        trained = [one.shape[1] for name, one in zip((a, b), pair, strict=True) if name != "bm25"]
-        gaps.append(np.subtract(*(one[:, : min(trained)] for one in pair)))
-    parts = []
-    for gap in gaps:
-        of_queries = gap.mean(axis=1)
-        squares = ((of_queries - of_queries.mean()) ** 2).sum()
-        variance = squares / (len(gap) - 1) / len(gap) / len(gaps) ** 2
-        parts.append((variance, len(gap) - 1))
-    of_seeds = np.mean([gap.mean(axis=0) for gap in gaps], axis=0)
-    if len(of_seeds) > 1:
-        squares = ((of_seeds - of_seeds.mean()) ** 2).sum()
-        parts.append((squares / (len(of_seeds) - 1) / len(of_seeds), len(of_seeds) - 1))
-    total = sum(variance for variance, _ in parts)
-    freedom = total**2 / sum(variance**2 / free for variance, free in parts)
-    return of_seeds.mean(), np.sqrt(total), freedom
+    for pair in pairs:
+        sets = []
+        for target in targets:
+            own = [values[name, target, "RR@10"] for name in pair]
+            seeds = [one.shape[1] for name, one in zip(pair, own, strict=True) if name != "bm25"]
+            sets.append(tuple(one[:, : min(seeds)] for one in own))
+        gaps.append(pooled(sets, [1 / len(targets)] * len(targets)))
+    return dict(zip(pairs, corrected(gaps), strict=True))
 
 
-def p_of(mean, error, freedom):
-    return 2 * student.sf(abs(mean) / error, freedom)
-
-
-def holm(family):
-    """The factors by which the p-values of a family of differences are raised, by key."""
-    raw = {pair: p_of(*gap) for pair, gap in family.items()}
-    largest = 0.0
-    factors = {}
-    for rank, key in enumerate(sorted(raw, key=raw.get)):
-        largest = max(largest, min(1.0, raw[key] * (len(raw) - rank)))
-        factors[key] = largest / raw[key]
-    return factors
-
-
-def check(row, gap, factor):
-    """Compare a row of comparisons.csv with a difference and its correction."""
-    mean, error, freedom = gap
-    half = student.ppf(1 - 0.025 / factor, freedom) * error
-    found = [row["difference"], row["low"], row["high"], row["p"]]
-    p = min(1.0, factor * p_of(*gap))
-    assert found == pytest.approx([mean, mean - half, mean + half, p], rel=1e-6, abs=1e-9)
-    assert row["mean"] - row["reference_mean"] == pytest.approx(mean, abs=1e-9)
+def numbers(gap):
+    return [gap.a, gap.b, gap.difference, gap.low, gap.high, gap.p]
 
 
 def test_the_results_are_the_means_of_the_measures_by_seed(values, files):
@@ -135,28 +103,26 @@ def test_the_results_are_the_means_of_the_measures_by_seed(values, files):
     assert (found.size()["cdmae-stage1"] == 3).all() and (found.size()["cdmae-stage2"] == 1).all()
 
 
-def test_the_comparisons_have_their_variance_and_their_correction(run, values, files):
-    rows = files["comparisons"]
-    named = rows[rows["kind"] != "every pair"]
+def test_the_comparisons_are_corrected_over_the_pairs_with_the_same_reference(run, values, files):
+    """`cdmae.evaluation.significance` has tests of its own."""
+    rows = files["comparisons"].set_index(["system", "reference"])
+    found = rows[["mean", "reference_mean", "difference", "low", "high", "p"]]
+    named = rows["kind"] != "every pair"
     for on, targets in COLUMNS.items():
-        own = named[named["on"] == on]
+        own = found[named & (rows["on"] == on)]
         for _, family in own.groupby("reference"):
-            pairs = family[["system", "reference"]].to_numpy().tolist()
-            gaps = {tuple(pair): alone(values, *pair, targets) for pair in pairs}
-            factors = holm(gaps)
-            for row in family.to_dict("records"):
-                pair = (row["system"], row["reference"])
-                planned = on == ALL and pair == ("cdmae-stage1", "mae-stage1")
-                assert (row["kind"] == "planned") == planned
-                check(row, gaps[pair], 1.0 if planned else factors[pair])
-    every = rows[rows["kind"] == "every pair"]
+            gaps = differences(values, list(family.index), targets)
+            for pair, gap in gaps.items():
+                is_planned = on == ALL and pair == ("cdmae-stage1", "mae-stage1")
+                gap = replace(gap, tests=1.0) if is_planned else gap
+                assert family.loc[pair].tolist() == pytest.approx(numbers(gap))
+    every = found[~named]
     pairs = list(itertools.combinations(run[0].config.systems, 2))
-    gaps = {pair: alone(values, *pair, [TEST]) for pair in pairs}
-    factors = holm(gaps)
-    assert len(every) == len(gaps)
-    for row in every.to_dict("records"):
-        pair = (row["system"], row["reference"])
-        check(row, gaps[pair], factors[pair])
+    assert every.index.tolist() == pairs
+    for pair, gap in differences(values, pairs, [TEST]).items():
+        assert every.loc[pair].tolist() == pytest.approx(numbers(gap))
+    planned = rows[rows["kind"] == "planned"]
+    assert planned.index.tolist() == [("cdmae-stage1", "mae-stage1")]
 
 
 def test_every_interval_of_a_better_excludes_zero_and_of_an_undecided_includes_it(files):
@@ -240,14 +206,12 @@ def test_the_numbers_of_the_sentences_are_in_the_files(files, text):
 
 
 def test_the_files_for_papers_have_the_same_cells(run, files):
-    folder = run[1] / "report"
-    markdown = (folder / "results.md").read_text()
-    tex = (folder / "results.tex").read_text()
+    markdown = (run[1] / "report/results.md").read_text()
+    tex = (run[1] / "report/results.tex").read_text()
     mean = shown(files, "cdmae-stage1", [TEST])
-    line = next(line for line in markdown.splitlines() if line.startswith("| cdmae-stage1 "))
-    assert mean in line
+    assert mean in next(each for each in markdown.splitlines() if each.startswith("| cdmae-stage1"))
     assert mean.replace("±", r"$\pm$") in tex and r"\toprule" in tex and r"\bfseries" in tex
-    planned = files["comparisons"][files["comparisons"]["kind"] == "planned"]
+    planned = files["comparisons"].query("kind == 'planned'")
     assert formats.signed(planned["difference"].iloc[0]) in markdown
 
 
