@@ -66,7 +66,11 @@ def test_judged_queries_come_before_queries_that_were_made_from_their_text(tmp_p
     alone = config(tmp_path, ["dev", "test"], made=["dev", "test"])
     assert roles(alone) == (("made", "dev"), ("made", "test"))
     values = alone.values()
-    values["collections"]["judged"] = {"source": "queries", "of": "mine", "path": f"{tmp_path}/mine"}
+    values["collections"]["judged"] = {
+        "source": "queries",
+        "of": "mine",
+        "path": f"{tmp_path}/mine",
+    }
     values["evaluation"]["collections"]["judged"] = ["test"]
     assert roles(load(values)).reported == ("judged", "test"), "with the passages of mine"
 

@@ -152,24 +152,28 @@ def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
     values = synthetic_run.config(*THREE)
     skill = {"bm25": 2.0, "cdmae-stage1": 1.9}
     run = synthetic_run.make(tmp_path / "run", values, skill=skill, targets=FEW)
-    page = page_of(run, tmp_path / "report")
-    gain = run.values["cdmae-stage1", DEV, "RR@10"].iloc[:, 0]
-    gain = gain - run.values["bm25", DEV, "RR@10"].iloc[:, 0]
-    spaced = page.replace("</dt>", "</dt> ")
-    chosen = [*gain[gain > 0].nlargest(5).index, *gain[gain < 0].nsmallest(5).index]
-    shown = [plain(each) for each in re.findall(r'<dl class="case">(.*?)</dl>', spaced, re.DOTALL)]
-    assert len(shown) == len(chosen) > 5
     runs = {}
     for name in ("bm25", "cdmae-stage1"):
         runs[name] = read_run(run.at("run", system=name, collection="pydocs", split="dev"))
-    for query_id, text in zip(chosen, shown, strict=True):
-        query = int(query_id.rpartition("-")[2])
-        words = [f"text {query_id} text p{query} (judged)"]
-        for name in runs:
-            ranked = runs[name].ranked(query)[0].tolist()
-            rank = ranked.index(query) + 1 if query in ranked else "not found"
-            first = "this passage was first" if rank == 1 else f"text p{ranked[0]}"
-            words.append(f"{name}: rank {rank} {first}")
+    ranks = pd.DataFrame(index=range(30), columns=list(runs), dtype=float)
+    for name, found in runs.items():
+        for query in ranks.index:  # its relevant passage has the same number
+            ranked = found.ranked(query)[0].tolist()
+            ranks.loc[query, name] = ranked.index(query) + 1 if query in ranked else math.inf
+    gain = 1 / ranks["cdmae-stage1"] - 1 / ranks["bm25"]
+    page = page_of(run, tmp_path / "report").replace("</dt>", "</dt> ")
+    shown = [plain(each) for each in re.findall(r'<dl class="case">(.*?)</dl>', page, re.DOTALL)]
+    chosen = [*gain.nlargest(5).index, *gain.nsmallest(5).index]
+    assert (
+        len(shown) == len(chosen) and (gain[chosen[:5]] > 0).all() and (gain[chosen[5:]] < 0).all()
+    )
+    for query, text in zip(chosen, shown, strict=True):
+        words = [f"text dev-{query:05d} text p{query} (judged)"]
+        for name, found in runs.items():
+            rank = ranks.loc[query, name]
+            place = "not found" if math.isinf(rank) else f"{rank:.0f}"
+            first = "this passage was first" if rank == 1 else f"text p{found.ranked(query)[0][0]}"
+            words.append(f"{name}: rank {place} {first}")
         assert text == " ".join(words)
 
 

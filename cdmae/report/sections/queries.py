@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries, take_passages
 from cdmae.report.columns import of
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
-from cdmae.runs import read_run
+from cdmae.runs import Run, read_run
 
 SHOWN = 5  # queries that are shown of each kind
 LETTERS = 220  # characters that are shown of a passage
@@ -34,29 +38,26 @@ def queries(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         return None
     runs = {name: read_run(path) for name, path in paths.items()}
     folder = facts.at("collection", collection=target.collection)
-    asked = read_queries(folder, target.split).reset_index().set_index("query_id")
+    asked = read_queries(folder, target.split)["text"]
     qrels = read_qrels(folder, target.split)
     is_relevant = (qrels["grade"] > 0) & (qrels["passage"] < count_passages(folder))
     relevant = qrels[is_relevant].groupby("query")["passage"].agg(list)
+    ranks = pd.DataFrame({name: _ranks(run, relevant) for name, run in runs.items()})
+    gain = 1 / ranks[after] - 1 / ranks[before]
 
-    def case(query_id: str) -> dict[str, Any]:
-        query, text = asked.loc[query_id, ["index", "text"]]
-        right = relevant.get(query, [])
-        found = {"query": text, "relevant": right[:1], "systems": []}
+    def case(query: int) -> dict[str, Any]:
+        found = []
         for name, run in runs.items():
-            ranked = run.ranked(query)[0].tolist()
-            ranks = [ranked.index(passage) + 1 for passage in right if passage in ranked]
-            rank = formats.count(min(ranks)) if ranks else "not found"
-            found["systems"].append({"name": name, "rank": rank, "first": ranked[:1]})
-        return found
+            rank = ranks.loc[query, name]
+            words = "not found" if math.isinf(rank) else formats.count(rank)
+            found.append({"name": name, "rank": words, "first": run.ranked(query)[0][:1].tolist()})
+        return {"query": asked[query], "relevant": relevant[query][:1], "systems": found}
 
-    values = [facts.values[name, target, column.measure].iloc[:, 0] for name in runs]
-    gain = values[1] - values[0]
     changed = {
         "Most improved": gain[gain > 0].nlargest(SHOWN),
         "Most worsened": gain[gain < 0].nsmallest(SHOWN),
     }
-    cases = {kind: [case(name) for name in gains.index] for kind, gains in changed.items()}
+    cases = {kind: [case(query) for query in gains.index] for kind, gains in changed.items()}
     if not any(cases.values()):
         return None
     needed = set()
@@ -73,6 +74,15 @@ def queries(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "systems": [before, after],
         "texts": dict(zip(passages, texts, strict=True)),
     }
+
+
+def _ranks(run: Run, relevant: pd.Series) -> pd.Series:
+    """Return the rank of the first relevant passage of each query; infinite without one."""
+    found = {}
+    for query, passages in relevant.items():
+        hits = np.flatnonzero(np.isin(run.ranked(query)[0], passages))
+        found[query] = hits[0] + 1.0 if len(hits) else math.inf
+    return pd.Series(found, dtype=float)
 
 
 def cut(text: str) -> str:
