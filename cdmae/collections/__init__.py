@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,13 +79,6 @@ class Source:
         """
         return []
 
-    def folders(self) -> list[Path]:
-        """List the folders that are read as a whole: any file in them may join the collection.
-
-        The results must not be inside them.
-        """
-        return []
-
     def version(self) -> dict[str, str]:
         """Return other inputs that affect the result, such as versions of harvested packages."""
         return {}
@@ -147,10 +141,6 @@ class Derived(Source):
         """List the files of the other collections, without duplicates."""
         return list(dict.fromkeys(file for base in self.bases for file in base.depends()))
 
-    def folders(self) -> list[Path]:
-        """Return the folders of the other collections."""
-        return [folder for base in self.bases for folder in base.folders()]
-
     def version(self) -> dict[str, str]:
         """Return the versions of the other collections."""
         return dict(ChainMap(*(base.version() for base in self.bases)))
@@ -171,6 +161,14 @@ def check_rows(rows: int, what: str) -> None:
             f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be "
             "numbered; divide the collection into several"
         )
+
+
+def pinned(package: str) -> str:
+    """Return the locked version of a package, also in an environment that lacks it."""
+    folder = Path(__file__).parents[2] / "envs/lock"
+    locked = "".join((folder / f"{name}.txt").read_text() for name in ("run", "torch"))
+    found = re.search(rf"^{package.replace('_', '-')}==(\S+)", locked, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def readable() -> bool:

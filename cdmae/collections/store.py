@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdmae.arrays import open_parquet, read_batches, read_frame, reading
-from cdmae.collections import check_rows
+from cdmae.collections import Counts, Judgments, check_rows
 from cdmae.errors import InputError
 from cdmae.files import complete, write_json
 from cdmae.log import say
@@ -139,6 +139,17 @@ def _write_frames(path: Path, schema: pa.Schema, frames: list[pd.DataFrame]) -> 
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     with complete(path) as aside:
         pq.write_table(table, aside, write_page_checksum=True)
+
+
+def counted(folder: Path) -> Counts:
+    """Count what a finished collection holds, as `cdmae.collections.counts` does."""
+    passages = count_passages(folder)
+    frame = read_frame(folder / "qrels.parquet", QRELS)
+    splits = {}
+    for split, rows in frame.groupby("split"):
+        relevant = rows[(rows["grade"] > 0) & (rows["passage"] < passages)]
+        splits[split] = Judgments(relevant["query"].nunique(), int(rows["grade"].max()))
+    return Counts(passages, splits)
 
 
 def count_passages(folder: Path | str) -> int:

@@ -15,20 +15,22 @@ from cdmae.plan.machine import PEAK
 def plan(
     configfile: ConfigFiles = (),
     config: Annotated[list[str], Option(help="values as for a run, such as seed=42")] = (),
-    cores: Annotated[int | None, Option(min=1, help="processor cores of another machine")] = None,
-    gpus: Annotated[int | None, Option(min=0, help="its GPUs; 1 if only --gpu is given")] = None,
+    gpus: Annotated[
+        int | None, Option(min=0, help="GPUs of another machine; 1 if only --gpu is given")
+    ] = None,
     gpu: Annotated[str, Option(help=f"their kind: {', '.join(PEAK)}")] = "",
 ) -> None:
     """Estimate the operations of a run's networks, their time, GPU-hours, and disk.
 
-    Results that exist do not count. Without --cores, --gpus and --gpu, it is for this machine.
+    It counts the whole run, also results that exist. Without --gpus and --gpu, it is for this
+    machine.
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import Plan, text
 
     here = machine.here()
     described = machine.Machine(
-        cores=here.cores if cores is None else cores,
+        cores=here.cores,
         gpus=here.gpus or int(bool(gpu)) if gpus is None else gpus,
         gpu=gpu or here.gpu,
     )

@@ -62,7 +62,7 @@ def search(
     of = f"{engine.passages(collection):,} passages{f' of {path}' if path else ''}"
     print(f"{system} on {collection}, {of}:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
-    print(show(question, answers, width=width, coloured=coloured()))
+    print(show(answers, width))
 
 
 def importance(

@@ -19,7 +19,6 @@ from cdmae.config.encoders import (
     Pooled,
     Pretraining,
 )
-from cdmae.errors import InputError
 from cdmae.fields import (
     HomePath,
     Natural,
@@ -75,25 +74,11 @@ class BowDpr(Bagged, Pooled):
 
 @settings
 class CoCondenser(EarlyLayers, Contextual):
-    """Condenser's head, and a contrast of neighbouring texts [Gao and Callan 2022]."""
+    """Condenser's head, and a contrast of neighbouring spans [Gao and Callan 2022]."""
 
     in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
     objective: Literal["cocondenser"] = "cocondenser"
-
-    def __post_init__(self) -> None:
-        """Refuse batches without negatives."""
-        super().__post_init__()
-        _check_negatives(self)
-
-
-def _check_negatives(encoder: Pretraining) -> None:
-    """Refuse a contrast without negatives."""
-    if encoder.batch < 2:
-        raise InputError(
-            f"batch is {encoder.batch}; expected from 2, because the "
-            "negatives are the other passages of the batch"
-        )
 
 
 MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigma", "importance")
@@ -120,15 +105,6 @@ class Contriever(Pooled):
     temperature: PositiveReal = 0.05
     """Divides the dot products of the contrast [Contriever: --temperature]."""
 
-    def __post_init__(self) -> None:
-        """Refuse batches without negatives, and a `crop_most` below `crop_least`."""
-        super().__post_init__()
-        _check_negatives(self)
-        if self.crop_most < self.crop_least:
-            raise InputError(
-                f"crop_most is {self.crop_most}; expected from crop_least, {self.crop_least}, to 1"
-            )
-
     @property
     def maskings(self) -> tuple[str, ...]:
         """Return no masking: every token is visible."""
@@ -146,7 +122,7 @@ class Contriever(Pooled):
 
 @settings
 class CotMae(Layered, Decoded, Contextual):
-    """A masked auto-encoder that decodes the neighbouring span, or a query [Wu et al. 2023]."""
+    """A masked auto-encoder that decodes the neighbouring span [Wu et al. 2023]."""
 
     in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 

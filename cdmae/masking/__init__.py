@@ -54,7 +54,6 @@ class Corpus:
 
     tokenizer: its folder, for the spelling of words. estimate: the folder of an importance or of
     n-grams, or None. scores: the importance itself, float16 [T], if it is not in a folder.
-    collection: the folder with queries and ids, for objectives that read them.
     """
 
     tokens: Tokens
@@ -62,7 +61,6 @@ class Corpus:
     tokenizer: Path | str | None = None
     estimate: Path | str | None = None
     scores: np.ndarray | None = None
-    collection: Path | None = None
 
     @property
     def pieces(self) -> list[str]:

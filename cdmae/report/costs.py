@@ -121,10 +121,8 @@ def _training_seconds(facts: Facts, system: str) -> float:
             return math.nan  # a published model or a run, which was trained elsewhere
     pretrainings: dict[str, float] = {}
     for name in encoders:
-        encoder = facts.config.encoders[name]
-        if encoder.pretrained:
-            source = encoder.snapshot_of or name  # a snapshot took the whole training
-            pretrainings[source] = _seconds(facts.encoders, source)
+        if facts.config.encoders[name].pretrained:
+            pretrainings[name] = _seconds(facts.encoders, name)
     return seconds + sum(pretrainings.values())
 
 

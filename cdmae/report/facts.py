@@ -5,7 +5,7 @@ Any part may be missing: a run of BM25 alone has no encoders.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -43,11 +43,13 @@ class Target(NamedTuple):
 class Facts:
     """The facts that sections show; trainings and masks come from the first seed.
 
-    config: without replicas of other seeds. circumstances: of `cdmae.circumstances`.
+    config: without replicas of other seeds. circumstances: of `cdmae.circumstances`. measures: the
+    files of some systems' measures; without them, the systems' of the whole run are read.
     """
 
     config: Config
     circumstances: Mapping[str, Any] = field(default_factory=dict)
+    measures: Sequence[Path] = ()
 
     @cached_property
     def plain(self) -> dict[str, Any]:
@@ -74,8 +76,11 @@ class Facts:
         A fusion's values are held out on the queries that its weights were tuned on
         (`cdmae.evaluation.best.untuned`).
         """
-        names = seeds.replicate(self.config).systems
-        measures = self.each("measures", "system", names, read_measures)
+        if self.measures:
+            measures = {path.stem: read_measures(path) for path in self.measures}
+        else:
+            names = seeds.replicate(self.config).systems
+            measures = self.each("measures", "system", names, read_measures)
         return _by_system(measures, self.config.systems, self.fusions)
 
     @cached_property
@@ -97,8 +102,7 @@ class Facts:
     @cached_property
     def encoders(self) -> dict[str, Training]:
         """Return the records of all pre-trainings."""
-        names = systems.trained_encoders(self.config)
-        return self.each("encoder", "encoder", names, training)
+        return self.each("encoder", "encoder", self.config.encoders, training)
 
     @cached_property
     def trained(self) -> dict[str, Training]:

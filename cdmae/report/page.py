@@ -76,9 +76,12 @@ def _for_papers(facts: Facts, frames: Frames) -> dict[str, str]:
     return {"md": "\n".join(md), "tex": "\n".join(tex)}
 
 
-def write_exhibit(name: str, config: Config, output: Path) -> None:
-    """Write a table of the paper, such as ``table_stages.csv``, into the folder `output`."""
-    table = exhibits.table(name, Facts(config))
+def write_exhibit(name: str, config: Config, measures: list[Path], output: Path) -> None:
+    """Write a table of the paper, such as ``table_stages.csv``, into the folder `output`.
+
+    measures: the files of the systems in its rows.
+    """
+    table = exhibits.table(name, Facts(config, measures=measures))
     forms = {
         "csv": table.numbers.to_csv(index=False, float_format=frames_module.DIGITS),
         "md": tables.markdown(table.texts, table.caption),

@@ -18,8 +18,7 @@ from cdmae.files import read_json
 WORK = re.compile(r"^work ([\d.]+) s$", re.MULTILINE)  # in a job's log, by `cdmae.job`
 POINTS = 120  # rows per curve; further steps are averaged
 LOSSES = ("encoder_loss", "decoder_loss", "loss")
-# the results of `cdmae.pretraining.probes`
-PROBES = ("bottleneck.tsv", "retrieval.tsv")
+BOTTLENECK = "bottleneck.tsv"  # of `cdmae.pretraining.probes`
 Point = tuple[str, float, float]  # a quantity of a training, the step, and the value
 
 
@@ -71,10 +70,10 @@ def training(folder: Path) -> Training:
     about = folder / "about.json"
     curve = folder / "steps.tsv"
     points = _losses(read_table(curve)) if curve.exists() else []
-    for path in [folder / name for name in PROBES]:
-        if path.exists():
-            probe = read_table(path, gaps=False).melt(id_vars="step", var_name="quantity")
-            points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
+    probes = folder / BOTTLENECK
+    if probes.exists():
+        probe = read_table(probes, gaps=False).melt(id_vars="step", var_name="quantity")
+        points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
     return Training(read_json(about) if about.exists() else {}, points)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdmae.config import maskings, systems
+from cdmae.config import maskings, seeds, systems
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
@@ -28,10 +28,15 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
     Raises `InputError` if the config cannot produce the table. The import takes a second, and
     therefore happens only if a table is requested.
     """
-    from cdmae.report.paper.exhibits import check
+    from cdmae.report.paper.exhibits import wanted
 
-    check(name, config)
-    return {"name": name, "config": config.values()}
+    shown = wanted(name, config)
+    names = [each for each in config.systems if seeds.base(each) in shown]
+    return {
+        "name": name,
+        "config": config.values(),
+        "measures": [place(config.results, "measured", system=each) for each in names],
+    }
 
 
 def card(config: Config, system: str) -> dict[str, Any]:

@@ -11,4 +11,3 @@ def test_reading_the_other_collection_costs_what_it_costs_alone(monkeypatch, tmp
     assert derived.threads() == alone.threads()
     assert derived.version() == alone.version()
     assert derived.depends() == alone.depends()
-    assert derived.folders() == alone.folders()

@@ -38,7 +38,6 @@ def test_passages_follow_each_other_and_ids_begin_with_the_collection(parts, tmp
     ]
     assert settings.judged() == {}
     assert [file.name for file in settings.depends()] == ["corpus.jsonl", "corpus.jsonl", "a.txt"]
-    assert settings.folders() == [tmp_path / "notes"]
 
 
 @pytest.mark.parametrize(

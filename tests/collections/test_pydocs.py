@@ -74,7 +74,6 @@ def synthetic(tmp_path, monkeypatch):
     make_package(tmp_path, monkeypatch, {"__init__.py": "", **modules}, name="networkx_made_up")
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("networkx_made_up",))
     monkeypatch.setitem(pydocs.HELD_OUT, "networkx", "networkx_made_up")
-    monkeypatch.setattr(pydocs.importlib.metadata, "version", lambda name: "1")
 
 
 def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgments(
@@ -110,7 +109,7 @@ def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
 def test_a_package_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("no_such_package",))
     with pytest.raises(InputError, match="the package no_such_package is not installed"):
-        pydocs.Settings().version()
+        pydocs.Settings().load()
 
 
 # --- harvest --------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from cdmae.collections import documents
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT
 from cdmae.collections.sources import text
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
-from cdmae.config.load import load
 from cdmae.errors import InputError
 
 LONG = " ".join(f"word{number}" for number in range(40))
@@ -194,35 +193,6 @@ def test_suffixes_match_in_any_case(tmp_path):
     found = text.Settings(path=str(tmp_path)).depends()
     assert [path.name for path in found] == ["README.MD", "notes.Txt"]
     assert text.Settings(path=str(tmp_path), suffixes=(".ORG",)).depends() == [tmp_path / "x.org"]
-
-
-@pytest.mark.parametrize("source", ["text", "pseudo"])
-@pytest.mark.parametrize(
-    ("path", "results", "refused"),
-    [
-        ("docs", "docs/results", True),
-        ("docs", "docs", True),
-        ("docs", "link/results", True),
-        ("docs/inner", "docs", True),
-        ("docs", "elsewhere", False),
-    ],
-)
-def test_a_folder_that_holds_the_results_is_refused(tmp_path, source, path, results, refused):
-    """Files of the results would be passages of the next run, and the collection would never be
-    complete.
-    """
-    sentences = "One two three four. Five six seven eight nine ten."
-    files(tmp_path, docs__a_txt=sentences, docs__inner__b_txt=sentences)
-    (tmp_path / "link").symlink_to("docs")
-    entry = {"source": "text", "path": str(tmp_path / path)}
-    if source == "pseudo":
-        entry = {"source": "pseudo", "of": entry}
-    values = {"results": str(tmp_path / results), "collections": {"mine": entry}}
-    if not refused:
-        assert load(values).collections["mine"].settings.folders() == [tmp_path / path]
-        return
-    with pytest.raises(InputError, match=r"^collections\.mine reads all of .*, and results is"):
-        load(values)
 
 
 # --- real questions -------------------------------------------------------------------------------

@@ -44,5 +44,11 @@ def test_what_a_job_ends_with_stands_last(fresh, overlay):
     path = overlay("collections: {pydocs: {train_queries: 0}}\ntraining: {queries: 5000}\n")
     said = fresh.run(*SMOKE, path, status=1).splitlines()
     log = "results/smoke/logs/collection/pydocs.log"
-    assert said[-1].startswith(f"{log}: cdmae: stages.stage1.queries is 5000; expected up to ")
+    assert said[-1].startswith(f"{log}: cdmae: stages.stage1.queries is 5000; ")
     assert not (fresh.results / "encoders").exists()
+
+
+def test_more_queries_than_a_finished_collection_has_are_refused_at_once(smoke, overlay):
+    said = smoke.run(*SMOKE, overlay("training: {queries: 5000}\n"), status=1)
+    assert "cdmae: stages.stage1.queries is 5000; " in said
+    assert "job 1 of" not in said

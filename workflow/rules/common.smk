@@ -35,13 +35,13 @@ from snakemake.utils import min_version
 
 min_version("9.20")
 
-source = Path(str(workflow.current_basedir)).parents[1]
-if str(source) not in sys.path:
-    sys.path.insert(0, str(source))
+root = Path(str(workflow.current_basedir)).parents[1]
+if str(root) not in sys.path:
+    sys.path.insert(0, str(root))
 
 from cdmae import collections
 from cdmae.circumstances import STARTED, now
-from cdmae.config import systems
+from cdmae.config import seeds, systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
@@ -54,7 +54,7 @@ imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as 
 
 def read_config():
     """Read the config from its files, or from the workflow that imports this one as a module."""
-    default = source / "config/config.yaml"
+    default = root / "config/config.yaml"
     if imported:
         return lay({} if config.get("standalone") else read_yaml(default), config)
     return gather(default, workflow.configfiles, workflow.config_settings.config)
@@ -91,13 +91,13 @@ device = os.environ.get("CDMAE_DEVICE", "")
 environment = f"../../envs/{device or 'cpu'}.yaml"
 
 
-container: os.environ.get("CDMAE_IMAGE", str(source / "envs/cdmae.sif"))
+container: os.environ.get("CDMAE_IMAGE", str(root / "envs/cdmae.sif"))
 
 
 # Jobs import this checkout. They end when this process ends, and save the states of trainings. Their
 # libraries print no progress bars, and report no model's name to a service.
 os.environ |= {
-    "PYTHONPATH": str(source),
+    "PYTHONPATH": str(root),
     "CDMAE_PARENT": str(os.getpid()),
     "TQDM_DISABLE": "1",
     "DISABLE_SAFETENSORS_CONVERSION": "1",
@@ -123,7 +123,7 @@ with in_a_sentence():  # files that do not exist
         "collection": {name: systems.texts(settings, name) for name in settings.collections},
         "start": {
             name: {
-                "vocabulary": start.collection,
+                "collection": start.collection,
                 "checkpoint": systems.model_files(start.checkpoint),
             }
             for name, start in settings.starts.items()
@@ -245,14 +245,14 @@ wildcard_constraints:
 # --- reasons to run a job again -------------------------------------------------------------------
 
 
-def code(*sources, folders=()):
+def code(*sources, texts=()):
     """Return a function that maps what a job executes to hashes.
 
     sources: modules, scripts, and functions of the wildcards that list further modules, which
-    settings name, and the classes of settings that the job executes. folders: of the templates and
-    tables that it reads.
+    settings name, and the classes of settings that the job executes. texts: the templates and
+    tables that it reads, or their folders.
     """
-    others = fingerprint.texts(folders)
+    others = fingerprint.texts(texts)
 
     def hashes(wildcards):
         named = []
@@ -332,20 +332,55 @@ def network_cores(wildcards):
     return 8 if is_wide(wildcards) else 1
 
 
+def check_finished(planned):
+    """Refuse settings that need more than a finished collection has.
+
+    planned: the jobs of this run; those that make a collection check it themselves.
+    """
+    made = {job.wildcards.collection for job in planned if job.rule.name == "collection"}
+    for name in settings.collections.keys() - made:
+        folder = Path(results, "collections", name)
+        if (folder / "about.json").exists() and collections.readable():
+            from cdmae.collections.store import counted
+
+            needed = systems.needed(settings, name)
+            with in_a_sentence():
+                collections.check_needed(needed, name, counted(folder))
+
+
 # --- settings of jobs -----------------------------------------------------------------------------
+
+
+def source(wildcards):
+    """Return the settings of a collection's source."""
+    return settings.collections[wildcards.collection].settings
 
 
 def source_of(wildcards):
     """List the modules of a collection's source, and of the sources that it is made from."""
-    entry = settings.collections[wildcards.collection]
-    return [f"cdmae.collections.sources.{entry.source}", *entry.settings.modules()]
+    name = settings.collections[wildcards.collection].source
+    return [f"cdmae.collections.sources.{name}", *source(wildcards).modules()]
 
 
-def collecting(wildcards):
-    """Return the settings of a collection, and the versions of what it is made from."""
-    entry = settings.collections[wildcards.collection]
-    version = entry.settings.version() if collections.readable() else {}
-    return {"settings": entry.of_source(), "version": version}
+def writing(wildcards):
+    """Name the function that writes the texts of a collection."""
+    if source(wildcards).writer:
+        return "cdmae.retrieval.expansion.write_texts"
+    return "cdmae.importance.keywords.write_keywords"
+
+
+def collecting(wildcards, writes_texts=False):
+    """Return the settings of a collection, and the versions of what it is made from.
+
+    writes_texts: whether another job reads them, which writes its texts.
+    """
+    values = settings.collections[wildcards.collection].of_source()
+    own = source(wildcards)
+    if writes_texts:
+        values = pick(values, ("source", "of", "method", *own.of_a_writer))
+    elif tables["collection"][wildcards.collection]["texts"]:
+        values = {key: value for key, value in values.items() if key not in own.of_a_writer}
+    return {"settings": values, "version": own.version()}
 
 
 def pretraining(wildcards):
@@ -355,7 +390,6 @@ def pretraining(wildcards):
         "name": wildcards.encoder,
         "settings": encoder.values(),
         "start": settings.starts[encoder.start].values(),
-        "snapshots": systems.snapshots(settings, wildcards.encoder),
         "seed": encoder.seed,
     }
 

@@ -7,7 +7,7 @@ rule texts:
     input:
         files=files_of("{collection.files}"),
         model=files_of("{collection.writer}"),
-        importance=of("<results>/importance/{collection.estimate}"),
+        importance=of("<results>/{collection.importance_folder}"),
         tokenizer=of("<results>/tokenizers/{collection.tokenizer}"),
     output:
         "<results>/texts/{collection}.tsv",
@@ -21,14 +21,15 @@ rule texts:
         environment
     threads: 8
     resources:
-        gpu=int(device != "cpu"),
+        gpu=lambda wildcards: int(device != "cpu" and bool(source(wildcards).writer)),
         runtime=1440,
     params:
-        code=code("texts", source_of),
+        call=writing,
+        code=code(lambda wildcards: [writing(wildcards).rpartition(".")[0]], source_of),
         contents=contents_of("{collection.files}", "{collection.writer}"),
-        settings=collecting,
+        settings=lambda wildcards: collecting(wildcards, writes_texts=True),
     script:
-        "../scripts/texts.py"
+        "../scripts/call.py"
 
 
 rule collection:
@@ -46,7 +47,7 @@ rule collection:
     priority: 100  # errors in the user's files are reported before anything is trained
     conda:
         environment
-    threads: lambda wildcards: settings.collections[wildcards.collection].settings.threads()
+    threads: lambda wildcards: source(wildcards).threads()
     resources:
         mem_mb=memory(16000, times=3),
     params:
@@ -62,7 +63,7 @@ rule collection:
 rule tokenizer:
     """The tokenizer of an initial model: its checkpoint's, or one trained on its collection."""
     input:
-        collection=of("<results>/collections/{start.vocabulary}/{file}"),
+        collection=of("<results>/collections/{start.collection}/{file}"),
         checkpoint=files_of("{start.checkpoint}"),
     output:
         directory("<results>/tokenizers/{start}"),
@@ -100,25 +101,46 @@ rule tokens:
         "../scripts/tokens.py"
 
 
-rule importance:
-    """The exact counts of all n-grams, and the importance of every word-piece, which refers to them."""
+rule ngrams:
+    """The exact counts of all n-grams of a collection."""
     input:
         tokens="<results>/tokens/{start}/{collection}",
     output:
-        ngrams=directory("<results>/ngrams/{importance}/{start}/{collection}"),
-        importance=directory("<results>/importance/{importance}/{start}/{collection}"),
+        directory("<results>/ngrams/{importance}/{start}/{collection}"),
     log:
-        "<logs>/importance/{importance}/{start}/{collection}.log",
+        "<logs>/ngrams/{importance}/{start}/{collection}.log",
     benchmark:
-        "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
+        "<benchmarks>/ngrams/{importance}/{start}/{collection}.tsv"
     conda:
         environment
     threads: cores
     resources:
         mem_mb=memory(8000, times=20),
     params:
+        code=code("ngrams"),
+        settings=lambda wildcards: settings.importance[wildcards.importance].counting(),
+    script:
+        "../scripts/ngrams.py"
+
+
+rule importance:
+    """The importance of every word-piece by the counts of its n-grams, to which it refers."""
+    input:
+        tokens="<results>/tokens/{start}/{collection}",
+        ngrams="<results>/ngrams/{importance}/{start}/{collection}",
+    output:
+        directory("<results>/importance/{importance}/{start}/{collection}"),
+    log:
+        "<logs>/importance/{importance}/{start}/{collection}.log",
+    benchmark:
+        "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
+    conda:
+        environment
+    resources:
+        mem_mb=memory(8000, times=2),
+    params:
         code=code("importance"),
-        settings=lambda wildcards: {"settings": settings.importance[wildcards.importance].values()},
+        settings=lambda wildcards: {"formula": settings.importance[wildcards.importance].formula()},
     script:
         "../scripts/importance.py"
 
@@ -128,9 +150,7 @@ rule masked_terms:
     input:
         tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
         tokenizer=of("<results>/tokenizers/{encoder.start}"),
-        importance=of(
-            "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
-        ),
+        importance=of("<results>/{encoder.importance_folder}"),
     output:
         "<results>/masked_terms/{encoder}.json",
     log:

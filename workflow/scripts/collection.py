@@ -28,9 +28,7 @@ def main(
     """
     path = f"collections.{collection}"
     if texts:
-        written = collections.source(settings["source"]).Settings.of_a_writer
-        kept = {key: value for key, value in settings.items() if key not in written}
-        settings = kept | {"texts": str(texts)}
+        settings = settings | {"texts": str(texts)}
     if shared:
         settings = settings | {"of": str(shared)}
     try:

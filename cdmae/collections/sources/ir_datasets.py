@@ -15,11 +15,10 @@ import json
 import os
 import pkgutil
 from collections.abc import Iterator
-from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections import Source, tables
+from cdmae.collections import Source, pinned, tables
 from cdmae.collections.judged import Parts, Rows
 from cdmae.collections.judged import load as load_parts
 from cdmae.collections.leakage import (
@@ -106,7 +105,7 @@ class Settings(Source):
 
     def version(self) -> dict[str, str]:
         """Return the version of the package that reads the files."""
-        return {"ir_datasets": installed("ir_datasets")}
+        return {"ir_datasets": pinned("ir-datasets")}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Return the passages, the words per passage, and the judged queries by split.

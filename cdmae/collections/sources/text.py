@@ -80,10 +80,6 @@ class Settings(Source):
         """Return whether `path` is a table instead of a folder."""
         return bool(tables.suffix_of(Path(self.path))) and Path(self.path).expanduser().is_file()
 
-    def folders(self) -> list[Path]:
-        """Return the folder; results stored in it would be read as passages by the next run."""
-        return [] if self.is_table else [check_folder(self.path)]
-
     def judged(self) -> dict[str, bool]:
         """Return the splits of the questions; all are judged."""
         return judged_after(dict.fromkeys(self.questions, True), self.holdout, self.path)

@@ -61,21 +61,26 @@ def rows_of(config: Config, source: str) -> dict[str, str]:
     return found
 
 
-def check(name: str, config: Config) -> None:
-    """Raise `InputError` if the config has no row or no column of a table."""
+def wanted(name: str, config: Config) -> list[str]:
+    """Return the systems that a table shows.
+
+    Raises `InputError` if the config has no row or no column of the table.
+    """
     facts = Facts(config)
     row = EXHIBITS.loc[name]
     targets = [Target(*each) for each in systems.targets(config)]
     zero_shot = [target for target in targets if facts.zero_shot(target)]
     if row["source"] == published.NANO:
         zero_shot = [target for target in zero_shot if published.dataset(config, target)]
+    named = rows_of(config, row["source"])
     missing = ""
     if row["source"] in SETS and not zero_shot:
         missing = "collections without training queries in evaluation"
-    elif not rows_of(config, row["source"]):
+    elif not named:
         missing = f"rows of {row['source']} in report.methods"
     if missing:
         raise InputError(f"{name} needs {missing}, which this config lacks; see {row['has']}")
+    return list(dict.fromkeys(named.values()))
 
 
 def _columns(facts: Facts, source: str, measures: list[str]) -> dict[Key, Column]:

@@ -15,12 +15,11 @@ their versions and all counts.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cdmae.collections import Source
+from cdmae.collections import Source, pinned
 from cdmae.collections.sources.pydocs import harvest
 from cdmae.errors import InputError
 from cdmae.fields import Natural, settings
@@ -99,9 +98,8 @@ class Settings(Source):
         return splits | ({"unlabelled": False} if self.unlabelled else {})
 
     def version(self) -> dict[str, str]:
-        """Return the versions of the harvested packages; raises `InputError` for a missing one."""
-        names = {package: harvest.root(package).name for package in self.packages()}
-        return {name: importlib.metadata.version(self.part or name) for name in names}
+        """Return the versions of the harvested packages."""
+        return {name: pinned(self.part or name) for name in self.packages()}
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Return the counts of the pinned packages."""
