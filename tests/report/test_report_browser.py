@@ -4,22 +4,12 @@ import re
 
 import pytest
 import synthetic_run
-from browser import MISSING, Browser
 
 from cdmae.files import read_json, write_json
 from cdmae.report import page
 
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
-
 LONG = "how does one find the passages that a system with a rather long name ranks " * 3
 NAME = "a-retriever-with-a-very-long-name-and-without-any-space-in-it"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    made = Browser()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")
