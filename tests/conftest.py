@@ -216,7 +216,7 @@ def toy(monkeypatch):
         size: Positive = 1
         """Passages."""
 
-        def judged(self):
+        def own_splits(self):
             return {"train": True, "dev": True, "test": True, "raw": False}
 
         def version(self):

@@ -111,7 +111,7 @@ def test_the_plan_takes_several_files_and_values_as_a_run_does(monkeypatch, caps
         ("importance word --configfile bare.yaml", "no encoder of the config has importance-aware"),
         ("plan --gpus many", "invalid value for '--gpus': "),
         ("plan --gpus 8 --gpu abacus", "--gpu is abacus; "),
-        ("plan --config seed", "--config has seed; "),
+        ("plan --config seed", "--config: "),
         ("plan smoke.yaml", "got unexpected extra argument(s) (smoke.yaml)"),
         ("-n --configfile no.yaml", "the config file {}/no.yaml cannot be read: "),
     ],

@@ -33,7 +33,7 @@ def test_every_line_that_is_printed_is_printable(capsys):
     long = "x" * 10**6
     answers = [Answer(1.0, CLEAR, CLEAR, CLEAR), Answer(1.0, long, long, long)]
     lines = [capsys.readouterr().err.strip(), *said(f"one{CLEAR}\ntwo").split("\n")]
-    lines += show("x", answers, width=80, coloured=False).split("\n")
+    lines += show(answers, width=80).split("\n")
     assert all(line.isprintable() and len(line) < 1000 for line in lines)
     assert CLEAR not in shading.as_numbers([Word(CLEAR, 1.0)])
     assert CLEAR not in shading.for_terminal([Word(CLEAR, 1.0), Word(CLEAR, 0.0)])

@@ -184,12 +184,6 @@ class Pretraining(Encoder):
         """Refuse passages longer than the model's maximum input, if it is known."""
         checks.check_lengths({"max_length": self.max_length}, positions, owner)
 
-    def check_layers(self, layers: int | None, owner: str) -> None:
-        """Refuse settings that the encoder's number of layers, if known, does not allow.
-
-        layers: the number of layers, or None. owner: the entry with the layers, for messages.
-        """
-
     def check(self, config: Config) -> None:
         """Refuse settings that conflict with the start, the importance or the earlier encoders."""
         if self.reads_importance and not self.importance:
@@ -237,12 +231,6 @@ class DecoderMasked(Pretraining):
             return super().masking()
         decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
         return super().masking() | decoder
-
-    def check_nested(self) -> None:
-        """Refuse a decoder that masks less than the encoder; it repeats the encoder's masks."""
-        if self.decoder_ratio < self.encoder_ratio:
-            words = f"; expected from encoder_ratio, {self.encoder_ratio}, for {self.objective}"
-            raise unfit(self, "decoder_ratio", words)
 
 
 @settings

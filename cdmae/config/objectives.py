@@ -46,9 +46,9 @@ class EarlyLayers(Layered):
     6 of 12].
     """
 
-    def check_layers(self, layers: int | None, owner: str) -> None:
+    def check_layers(self, layers: int, owner: str) -> None:
         """Refuse `early_layers` that leave no late layers in the encoder."""
-        if layers is not None and self.early_layers >= layers:
+        if self.early_layers >= layers:
             raise unfit(
                 self, "early_layers", f"; expected up to {layers - 1}, {owner} has {layers} layers"
             )
@@ -149,11 +149,6 @@ class LexMae(Layered, DecoderMasked):
     )
 
     objective: Literal["lexmae"] = "lexmae"
-
-    def check(self, config: Config) -> None:
-        """Refuse a decoder that masks less than the encoder."""
-        self.check_nested()
-        super().check(config)
 
 
 @settings
@@ -258,9 +253,9 @@ class SimLm(Layered, Decoded):
     encoder [SimLM: google/electra-base-generator].
     """
 
-    def check_layers(self, layers: int | None, owner: str) -> None:
+    def check_layers(self, layers: int, owner: str) -> None:
         """Refuse a decoder that is deeper than the encoder."""
-        if layers is not None and self.decoder_layers > layers:
+        if self.decoder_layers > layers:
             words = (
                 f"; expected up to {layers}, the layers of {owner}, since the decoder of simlm "
                 "begins as a copy of the last layers"
@@ -268,8 +263,7 @@ class SimLm(Layered, Decoded):
             raise unfit(self, "decoder_layers", words)
 
     def check(self, config: Config) -> None:
-        """Refuse a decoder that masks less than the encoder, and a generator for random weights."""
-        self.check_nested()
+        """Refuse a generator for random weights."""
         if self.generator and not config.starts[self.start].checkpoint:
             words = f", but starts.{self.start} has word-pieces of its own"
             raise unfit(self, "generator", f"{words}; expected with a start that has a checkpoint")

@@ -48,10 +48,8 @@ def texts(config: Config, collection: str) -> Row:
 
     files: of its source. shared: the collection whose passages it has. texts: the file that another
     job writes, below the results. writer: the files of the sequence-to-sequence model.
-    importance_folder, tokenizer: the importance that chooses keywords, and its start.
     """
     source = config.collections[collection].settings
-    chosen = source.keywords_of
     try:
         files = [str(path) for path in source.depends()]
     except InputError as error:
@@ -59,10 +57,8 @@ def texts(config: Config, collection: str) -> Row:
     return {
         "files": files,
         "shared": source.shared,
-        "texts": f"texts/{collection}.tsv" if source.writer or chosen else "",
+        "texts": f"texts/{collection}.tsv" if source.writer else "",
         "writer": model_files(source.writer),
-        "importance_folder": "/".join(["importance", *chosen]) if chosen else "",
-        "tokenizer": chosen[1] if chosen else "",
     }
 
 
@@ -207,28 +203,6 @@ def keeps_vectors(config: Config, name: str) -> bool:
 def only_searched(config: Config) -> list[str]:
     """List the collections without measures, which are indexed because users may search them."""
     return [name for name, splits in config.evaluation.collections.items() if not splits]
-
-
-def needed(config: Config, collection: str) -> dict[str, list[Any]]:
-    """Map each setting that needs enough of a collection to its quantity, split and value.
-
-    These are settings of the stages that train on the collection, such as
-    ``stages.stage1.queries``, and the lowest relevant grades of its splits
-    (`cdmae.collections.check_needed`).
-    """
-    found: dict[str, list[Any]] = {}
-    for name in seeds.first(config.stages):
-        stage = config.stages[name]
-        if stage.collection != collection:
-            continue
-        for key in ("queries", "train_queries", "topics"):
-            if getattr(stage, key):
-                found[f"stages.{name}.{key}"] = ["queries", stage.split, getattr(stage, key)]
-        if stage.target != "recall":  # which draws no groups
-            found[f"stages.{name}.group"] = ["passages", stage.split, stage.group]
-    for split, grade in config.evaluation.relevant.get(collection, {}).items():
-        found[f"evaluation.relevant.{collection}.{split}"] = ["grade", split, grade]
-    return found
 
 
 def masked_by_importance(config: Config) -> list[str]:

@@ -252,8 +252,8 @@ def read_examples(
 
     ranking: the run of a teacher that is no reranker; groups then contain only passages that this
     run ranks, because it scores no others. labels: of the queries of a split without judgments. The
-    second result is `Kept.counts`. Raises `InputError` if the files do not match, or if no
-    example remains.
+    second result counts queries that are left out, by reason. Raises `InputError` if the files do
+    not match, or if no example remains.
     """
     if labels:
         ranking = labels.teacher  # which scores no passages beyond the mined ones
@@ -269,9 +269,9 @@ def read_examples(
             )
     mined = runs[negatives]
     qrels = labels.qrels(mined, drawing.depth) if labels else read_qrels(collection, split)
-    found, kept = select(mined, qrels, texts, drawing, ids, runs.get(ranking))
+    found, counts = select(mined, qrels, texts, drawing, ids, runs.get(ranking))
     examples = Examples(**found, texts=texts, drawing=drawing)
-    reasons = "; ".join(f"{count:,} {reason}" for reason, count in kept.counts.items())
+    reasons = "; ".join(f"{count:,} {reason}" for reason, count in counts.items())
     say(
         f"{len(examples):,} training queries of split {split}"
         + (f" ({reasons})" if reasons else "")
@@ -282,7 +282,7 @@ def read_examples(
             f"negatives for a group: {reasons or 'it has no queries'}; change the "
             "negatives, depth, group, labels or teacher"
         )
-    return examples, kept.counts
+    return examples, counts
 
 
 def text_ids(collection: Path | str) -> np.ndarray:

@@ -7,7 +7,6 @@ Shapes: `Q` queries of the split, `E` examples, `P` passages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,25 +22,6 @@ if TYPE_CHECKING:
     from cdmae.finetuning.groups import Drawing
 
 
-@dataclass
-class Kept:
-    """The queries that are left, bool [Q], and how many were left out, by reason."""
-
-    queries: np.ndarray
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def leave_out(self, reason: str, which: np.ndarray) -> None:
-        """Leave out queries, bool [Q]; a query that is already left out keeps its first reason."""
-        self.count(reason, which)
-        self.queries = self.queries & ~which
-
-    def count(self, reason: str, which: np.ndarray) -> None:
-        """Count those queries, bool [Q], that are left."""
-        total = int(which[self.queries].sum())
-        if total:
-            self.counts[reason] = total
-
-
 def select(
     run: Run,
     qrels: pd.DataFrame,
@@ -49,44 +29,52 @@ def select(
     drawing: Drawing,
     ids: pd.Series,
     ranking: Run | None = None,
-) -> tuple[dict[str, np.ndarray | Ragged], Kept]:
+) -> tuple[dict[str, np.ndarray | Ragged], dict[str, int]]:
     """Select each query's positives and negatives.
 
     Negatives are the best passages of the run, without relevant passages, passages that the qrels
-    exclude (BRIGHT's grade of -100), and copies of either. A teacher's run
-    limits positives and negatives to the passages that it ranks, since it scores no others.
+    exclude (BRIGHT's grade of -100), and copies of either. A teacher's run limits positives and
+    negatives to the passages that it ranks, since it scores no others.
 
     qrels: a sorted frame (query, passage, grade) of row numbers; grades from 1 are relevant. texts:
     the result of `groups.text_ids`, [P]. ids: of the queries, [Q]. ranking: the teacher's run.
 
-    Returns the fields `queries`, `positives`, `barred` and `mined` of `groups.Examples`.
+    Returns the fields `queries`, `positives`, `barred` and `mined` of `groups.Examples`, and the
+    number of queries that are left out, or have random negatives only, by reason.
     """
     mined = _table(run.best(drawing.depth))
     judged = qrels[qrels["passage"] < len(texts)]
     relevant = judged["grade"] > 0
     positives = judged[relevant]
     barred = judged[relevant | (judged["grade"] == EXCLUDED)]
-    kept = Kept(np.ones(len(run), dtype=bool))
-    kept.leave_out("left out without a relevant passage", ~_has(positives, len(run)))
+    reasons = np.full(len(run), "", object)  # why queries are left out; the first reason counts
+
+    def leave_out(reason: str, which: np.ndarray) -> None:
+        reasons[which & (reasons == "")] = reason
+
+    leave_out("left out without a relevant passage", ~_has(positives, len(run)))
     negatives = mined[~_among(mined, barred, texts)]
     if ranking is not None:
         ranked = _table(ranking)
         positives = positives[_among(positives, ranked)]
         negatives = negatives[_among(negatives, ranked)]
         none = ~_has(positives, len(run))
-        kept.leave_out("left out because the teacher ranks no judged passage", none)
+        leave_out("left out because the teacher ranks no judged passage", none)
         few = _lengths(negatives, len(run)) < drawing.group - 1
-        kept.leave_out("left out because the teacher ranks too few negatives", few)
+        leave_out("left out because the teacher ranks too few negatives", few)
     if drawing.train_queries:
-        kept.leave_out(
-            "left out beyond train_queries", _beyond(kept.queries, drawing.train_queries, ids)
-        )
+        beyond = _beyond(reasons == "", drawing.train_queries, ids)
+        leave_out("left out beyond train_queries", beyond)
+    kept = reasons == ""
+    counts = pd.Series(reasons[~kept]).value_counts(sort=False).to_dict()
     # such as a query that shares no word with another passage, for BM25
-    kept.count("with random negatives only", ~_has(negatives, len(run)))
-    rows = np.flatnonzero(kept.queries)
+    alone = int((kept & ~_has(negatives, len(run))).sum())
+    if alone:
+        counts["with random negatives only"] = alone
+    rows = np.flatnonzero(kept)
     lists = {"positives": positives, "barred": barred, "mined": negatives}
     found = {name: _ragged(table, len(run)).take(rows) for name, table in lists.items()}
-    return {"queries": rows.astype(np.int32), **found}, kept
+    return {"queries": rows.astype(np.int32), **found}, counts
 
 
 def _beyond(queries: np.ndarray, count: int, ids: pd.Series) -> np.ndarray:

@@ -157,7 +157,9 @@ class PretrainingTask(Task):
 
     def batches(self, begin: int) -> Iterator[Step]:
         """Read the steps from `begin` on; look at the network before each of them."""
-        for number, step in enumerate(self.reader.steps(begin, self.schedule.last), begin):
+        ahead = self.saved.group.device.type == "cuda"
+        steps = self.reader.steps(begin, self.schedule.last, ahead=ahead)
+        for number, step in enumerate(steps, begin):
             self.look(number)
             yield step
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,7 +12,7 @@ import numpy as np
 
 from cdmae import collections, scripts
 from cdmae.collections import Source, tables
-from cdmae.collections.folders import by_split
+from cdmae.collections.folders import by_split, files_below
 from cdmae.collections.leakage import DIVIDED
 from cdmae.collections.pair_rows import POSITIVE, QUERY
 from cdmae.collections.sources.pseudo import divided
@@ -101,15 +100,6 @@ def _is_text(table: Path) -> bool:
     return not {*QUERY, *POSITIVE} & row.keys() and bool({*tables.TEXT} & row.keys())
 
 
-def files_below(path: Path) -> list[Path]:
-    """List the files in a folder and in the folders below it, except hidden files."""
-    found = []
-    for parent, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if name[0] != "."]
-        found += [Path(parent, name) for name in names if name[0] != "."]
-    return sorted(found)
-
-
 def _tables_in(path: Path) -> list[Path]:
     files = sorted(path.iterdir())
     return [file for file in files if tables.suffix_of(file) and file.name[0] != "."]
@@ -170,15 +160,14 @@ def survey(source: str, path: Path, settings: dict[str, Any]) -> Survey:
     for method in METHODS:
         parts = [divided(name, title, text, method) for name, title, text in rows]
         made[method] = len({each[0] for each in parts if each}) / max(1, len(rows))
-    counted = collections.counts(collection)
     queries = [text for frame in collection.queries.values() for text in frame["text"]]
     read = set(reader.depends())
     unread = [file for file in files_below(path) if file not in read]
     return Survey(
         source=source,
         settings=settings,
-        passages=counted.passages or 0,
-        judged={split: judgments.queries or 0 for split, judgments in counted.splits.items()},
+        passages=len(collection.passages),
+        judged=collections.relevant_queries(collection),
         unjudged=[split for split, has in reader.judged().items() if not has],
         language=scripts.language_of(texts),
         made=made,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from scipy import sparse
 
@@ -77,10 +78,8 @@ class Encoder:
         prompt = self.system.get("passage_prompt", "")
 
         def make(first: int, last: int) -> Vectors:
-            (passages,) = stream_passages(
-                collection, ["title", "text"], rows=last - first, first=first, last=last
-            )
-            columns = passages.to_pydict()
+            tables = stream_passages(collection, ["title", "text"], first=first, last=last)
+            columns = pa.concat_tables(tables).to_pydict()
             texts = [
                 f"{title} {text}" if title else text
                 for title, text in zip(*columns.values(), strict=True)

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections import check_rows
 from cdmae.files import link_folder, write_json
 from cdmae.retrieval import asking, impacts, kinds, ranking, sparsity, targets
 from cdmae.retrieval.asking import Question
@@ -39,7 +38,6 @@ def search(
     """
     if isinstance(shards, Impacts):
         return impacts.search(queries, shards, depth, threads)
-    check_rows(sum(map(len, shards)), "passages")
     return kinds.of(queries).search(
         queries, shards, depth, candidates=candidates, threads=threads, device=device
     )

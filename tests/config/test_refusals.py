@@ -105,8 +105,6 @@ LENGTHS = [
     ("starts.small.heads", 3, "starts.small", "8"),
     ("starts.small.positions", 100, "encoders.mae.max_length", "150"),
     ("starts.small.positions", 150, "stages.rerank.max_length", "192"),
-    ("encoders.low", {"objective": "simlm", "encoder_ratio": 0.6}, "encoders.low.decoder_ratio",
-     "0.6"),
     ("encoders.mae.random_share", 0.3, "encoders.mae", "mask_share"),
     ("stages.rerank.forward_factor", 3, "training", "group"),
     ("evaluation.depth", 100, "", "R@1000"),

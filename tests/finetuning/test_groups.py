@@ -58,8 +58,8 @@ def make(run, qrels=QRELS, texts=None, ranking=None, **changed):
     texts = np.arange(PASSAGES) if texts is None else texts
     drawing = Drawing("train", **settings)
     ids = pd.Series([f"q{row}" for row in range(len(run))])
-    found, kept = select(run, qrels, texts, drawing, ids, ranking)
-    return Examples(**found, texts=texts, drawing=drawing), kept.counts
+    found, counts = select(run, qrels, texts, drawing, ids, ranking)
+    return Examples(**found, texts=texts, drawing=drawing), counts
 
 
 def test_no_positive_and_no_passage_twice_in_any_group_and_all_of_a_pool_is_drawn(run):

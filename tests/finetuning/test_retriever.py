@@ -47,6 +47,16 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(warmup_steps, epochs, e
     assert (said in capsys.readouterr().err) == (warmup_steps > 10)
 
 
+def test_a_batch_excludes_its_false_negatives(tiny):
+    recipe = stage("retriever")
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    data = data_of(tiny, recipe, model)
+    rows = np.arange(QUERIES)
+    expected = data.examples.excluded(rows, data.examples.draw(rows, 0))
+    assert expected.any()
+    assert (retriever.batch(data, rows, 0, model, recipe).excluded == expected).all()
+
+
 def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
     tiny, tmp_path, capsys
 ):

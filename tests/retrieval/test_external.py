@@ -39,25 +39,6 @@ def dense(tiny, folder):
     return scores
 
 
-def static(tiny, folder):
-    """A vector per word-piece of the vocabulary, averaged over a text."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_file(str(tiny.encoder / "tokenizer.json"))
-    weights = np.random.default_rng(1).standard_normal((tokenizer.get_vocab_size(), 12))
-    module = StaticEmbedding(tokenizer, embedding_weights=weights.astype(np.float32))
-    made = SentenceTransformer(modules=[module], device="cpu", similarity_fn_name="cosine")
-    made.save(str(folder))
-
-    def scores(queries, passages):
-        encoded = made.encode(queries, normalize_embeddings=True)
-        return encoded @ made.encode(passages, normalize_embeddings=True).T
-
-    return scores
-
-
 def sparse(tiny, folder):
     """A SPLADE with random weights."""
     from sentence_transformers import SparseEncoder
@@ -89,7 +70,7 @@ def multi(tiny, folder):
     return scores
 
 
-@pytest.mark.parametrize("made", [dense, static, sparse, multi])
+@pytest.mark.parametrize("made", [dense, sparse, multi])
 def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, made, monkeypatch):
     """The ranking is that of sentence-transformers' own scores; a student learns from its run."""
     expected = made(tiny, tmp_path / "model")(tiny.queries, tiny.passages)

@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 
 from cdmae.config.kinds import Retriever
-from cdmae.errors import InputError
 from cdmae.fields import rules_of
 from cdmae.retrieval import impacts, kinds, sparsity, vectors
 from cdmae.retrieval.kinds import sparse as kind
@@ -40,26 +39,6 @@ def test_search_ranks_by_the_product_and_ties_by_row(size, monkeypatch):
         assert found.tolist() == order.tolist()
         assert values.tolist() == scores[order].tolist()
     assert not len(run.ranked(3)[0])
-
-
-def test_vectors_are_read_as_they_were_written(tmp_path):
-    matrix = drawn(30, 0.2, 3)
-    kind.write(tmp_path, "00000", matrix)
-    kind.write(tmp_path, "00001", matrix[:4])
-    first, second = vectors.read_vectors(tmp_path)
-    assert (len(first), len(second)) == (30, 4)
-    assert (first[:] != matrix).nnz == 0
-    assert (second[1:3] != matrix[1:3]).nnz == 0
-
-
-def test_a_damaged_file_is_refused(tmp_path):
-    path = tmp_path / "00000.npz"
-    kind.write(tmp_path, "00000", drawn(30, 0.2, 3))
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(InputError, match="00000.npz is not a complete matrix"):
-        vectors.read_vectors(tmp_path)[0][:]
 
 
 def test_lucene_finds_the_same_as_the_product_of_the_rounded_vectors(tmp_path):

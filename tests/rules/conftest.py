@@ -52,10 +52,8 @@ def grow(values, folder):
         "more-docs": expanded | {"of": docs},
         "more-other": expanded | {"of": {"source": "toy"}},
         "written": {"source": "expanded", "of": docs, "model": writer},
-        "made": {
-            "source": "pseudo", "of": docs, "method": "written", "keywords_of": ["ami", "small", "docs"],
-        },
-    }  # fmt: skip
+        "made": {"source": "pseudo", "of": docs, "method": "written", "texts": str(texts)},
+    }
     values["report"] = {"methods": {"CDMAE, stage 1": "one"}}
     stages |= {
         "own": own,

@@ -85,9 +85,6 @@ INPUTS = [
     ("search three/evaluated", "mined", []),
     ("collection written", "texts", ["out/texts/written.tsv"]),
     ("collection docs", "texts", []),
-    ("collection made", "texts", ["out/texts/made.tsv"]),
-    ("texts made", "importance", ["out/importance/ami/small/docs"]),
-    ("texts made", "tokenizer", ["out/tokenizers/small"]),
     ("pretrain spans", "importance", ["out/ngrams/ami/small/docs"]),
     ("pretrain cdmae", "importance", ["out/importance/ami/small/docs"]),
     ("train by-made", "collection", ["out/collections/made/passages.parquet"]),
@@ -122,9 +119,6 @@ def test_a_job_reads_what_its_entry_names(grown):
     for name, key, paths in INPUTS:
         assert job(grown, name).inputs[key][: len(paths) or None] == paths, (name, key)
     assert not [name for rule, name in grown if rule == "teacher" and name.startswith("by-one")]
-    assert grown["texts", "made"].detail.resources["gpu"] == 0, "keywords need no network"
-    assert "keywords" not in grown["collection", "made"].params["settings"]["settings"]
-    assert "holdout" not in grown["texts", "made"].params["settings"]["settings"]
 
 
 def test_settings_that_follow_from_other_entries(grown):
@@ -185,21 +179,22 @@ def test_further_queries_share_what_is_made_of_the_passages(values, tmp_path):
     assert ("tokens", "small/asked") not in jobs
 
 
-def test_runs_are_as_deep_as_stages_ask_and_collections_know_what_they_take(whole, values):
+def test_another_choice_of_queries_does_not_repeat_what_reads_passages(values, whole):
+    values["collections"]["docs"] |= {"holdout": {"new": 0.1}}
+    jobs = plan(values)
+    assert changed(whole, jobs) == names_of("collection docs; release ")
+    for name in ("tokens small/docs", "tokenizer small"):
+        (passages,) = job(jobs, name).detail.input.passages
+        assert is_flagged(passages, "ancient")
+    values["collections"]["docs"] |= {"size": 4}
+    again = changed(whole, plan(values))
+    assert again == names_of("collection docs; tokens small/docs; tokenizer small; release ")
+
+
+def test_runs_are_as_deep_as_stages_ask(whole, values):
     depths = {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
     assert systems.mined(load(values)) == depths
     assert whole["search", "one/docs.train"].params["settings"]["depth"] == 30
-    values["stages"]["stage1"]["topics"] = 9
-    values["evaluation"]["relevant"] = {"docs": {"test": 2}}
-    asked = {
-        "stages.stage1.topics": ["queries", "train", 9],
-        "evaluation.relevant.docs.test": ["grade", "test", 2],
-    }
-    for name in ("stage1", "stage3", "rerank"):
-        asked[f"stages.{name}.queries"] = ["queries", "train", 64]
-        asked[f"stages.{name}.group"] = ["passages", "train", 4]
-    assert systems.needed(load(values), "docs") == asked
-    assert systems.needed(load(values), "other") == {}
 
 
 def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
@@ -240,7 +235,7 @@ def edited(values, edits):
          "train cross; search one/docs.train; release "),
         ({"stages.stage3.random_negatives": 5}, "train three; teacher three; release "),
         ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release "),
-        ({"collections.docs.size": 5}, "collection docs; release "),
+        ({"collections.docs.size": 5}, "collection docs; tokenizer small; tokens small/docs; release "),
         ({"seed": 8}, "pretrain none, mae, cdmae; masked_terms cdmae; train one, three, cross; "
          "teacher three; release "),
         ({"evaluation.lengths": {"other": 16}},

@@ -14,8 +14,9 @@
 #                     the script's function, one of which may be called `settings`, too
 #   params.code       hashes of the modules, classes of settings and templates that a result depends
 #                     on
-#   params.contents   hashes of the user's files that a result depends on. Snakemake records all
-#                     four, and runs a job again if one of them has changed
+#   params.contents   hashes of the user's files that a result depends on
+#   params.made_of    what the passages that a result depends on are made of. Snakemake records all
+#                     five, and runs a job again if one of them has changed
 #   other params      functions of `input` or `output`: their changes do not run a job again
 #
 # Every script passes its rule's object `snakemake` to cdmae.job.run, which fills the parameters of
@@ -30,6 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.iocontainers import Wildcards
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
@@ -39,8 +41,8 @@ root = Path(str(workflow.current_basedir)).parents[1]
 if str(root) not in sys.path:
     sys.path.insert(0, str(root))
 
-from cdmae import collections
 from cdmae.circumstances import STARTED, now
+from cdmae.collections import CHOICES
 from cdmae.config import seeds, systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
@@ -153,6 +155,38 @@ def files_of(pattern):
     Their times do not count; `contents_of` is a reason to run again.
     """
     return lambda wildcards: [ancient(local(path)) for path in of(pattern)(wildcards)]
+
+
+def passages_of(pattern):
+    """Fill in the passages of a collection, whose times do not count unless a model writes texts.
+
+    `made_of` is a reason to run again: another choice of queries makes the file again, but not
+    what reads only passages.
+    """
+
+    def paths(wildcards):
+        found = []
+        for name in of(pattern)(wildcards):
+            path = f"<results>/collections/{name}/passages.parquet"
+            found.append(path if tables["collection"][name]["texts"] else ancient(path))
+        return found
+
+    return paths
+
+
+def made_of(pattern):
+    """Return a function that describes what the passages of a collection are made of."""
+
+    def described(wildcards):
+        found = {}
+        for name in of(pattern)(wildcards):
+            chosen = Wildcards(fromdict={"collection": name})
+            found |= code("collection", source_of)(chosen)
+            found |= contents_of("{collection.files}")(chosen)
+            found |= collecting(chosen, without=CHOICES)
+        return found
+
+    return described
 
 
 def contents_of(*patterns):
@@ -332,22 +366,6 @@ def network_cores(wildcards):
     return 8 if is_wide(wildcards) else 1
 
 
-def check_finished(planned):
-    """Refuse settings that need more than a finished collection has.
-
-    planned: the jobs of this run; those that make a collection check it themselves.
-    """
-    made = {job.wildcards.collection for job in planned if job.rule.name == "collection"}
-    for name in settings.collections.keys() - made:
-        folder = Path(results, "collections", name)
-        if (folder / "about.json").exists() and collections.readable():
-            from cdmae.collections.store import counted
-
-            needed = systems.needed(settings, name)
-            with in_a_sentence():
-                collections.check_needed(needed, name, counted(folder))
-
-
 # --- settings of jobs -----------------------------------------------------------------------------
 
 
@@ -362,25 +380,11 @@ def source_of(wildcards):
     return [f"cdmae.collections.sources.{name}", *source(wildcards).modules()]
 
 
-def writing(wildcards):
-    """Name the function that writes the texts of a collection."""
-    if source(wildcards).writer:
-        return "cdmae.retrieval.expansion.write_texts"
-    return "cdmae.importance.keywords.write_keywords"
-
-
-def collecting(wildcards, writes_texts=False):
-    """Return the settings of a collection, and the versions of what it is made from.
-
-    writes_texts: whether another job reads them, which writes its texts.
-    """
+def collecting(wildcards, without=()):
+    """Return the settings of a collection, and the versions of what it is made from."""
     values = settings.collections[wildcards.collection].of_source()
-    own = source(wildcards)
-    if writes_texts:
-        values = pick(values, ("source", "of", "method", *own.of_a_writer))
-    elif tables["collection"][wildcards.collection]["texts"]:
-        values = {key: value for key, value in values.items() if key not in own.of_a_writer}
-    return {"settings": values, "version": own.version()}
+    kept = {key: value for key, value in values.items() if key not in without}
+    return {"settings": kept, "version": source(wildcards).version()}
 
 
 def pretraining(wildcards):

@@ -3,12 +3,10 @@
 
 
 rule texts:
-    """Texts for the passages of a collection: a model's queries, or their most important words."""
+    """Texts that a model writes for the passages of a collection."""
     input:
         files=files_of("{collection.files}"),
         model=files_of("{collection.writer}"),
-        importance=of("<results>/{collection.importance_folder}"),
-        tokenizer=of("<results>/tokenizers/{collection.tokenizer}"),
     output:
         "<results>/texts/{collection}.tsv",
     log:
@@ -21,13 +19,13 @@ rule texts:
         environment
     threads: 8
     resources:
-        gpu=lambda wildcards: int(device != "cpu" and bool(source(wildcards).writer)),
+        gpu=int(device != "cpu"),
         runtime=1440,
     params:
-        call=writing,
-        code=code(lambda wildcards: [writing(wildcards).rpartition(".")[0]], source_of),
+        call="cdmae.retrieval.expansion.write_texts",
+        code=code("cdmae.retrieval.expansion", source_of),
         contents=contents_of("{collection.files}", "{collection.writer}"),
-        settings=lambda wildcards: collecting(wildcards, writes_texts=True),
+        settings=lambda wildcards: collecting(wildcards, without=CHOICES),
     script:
         "../scripts/call.py"
 
@@ -54,8 +52,6 @@ rule collection:
         code=code("collection", source_of),
         contents=contents_of("{collection.files}"),
         settings=collecting,
-        # checks by this job; a function of the output: a change does not run it again
-        needed=lambda wildcards, output: systems.needed(settings, wildcards.collection),
     script:
         "../scripts/collection.py"
 
@@ -63,7 +59,7 @@ rule collection:
 rule tokenizer:
     """The tokenizer of an initial model: its checkpoint's, or one trained on its collection."""
     input:
-        collection=of("<results>/collections/{start.collection}/{file}"),
+        passages=passages_of("{start.collection}"),
         checkpoint=files_of("{start.checkpoint}"),
     output:
         directory("<results>/tokenizers/{start}"),
@@ -76,6 +72,7 @@ rule tokenizer:
     params:
         code=code("tokenizer", lambda wildcards: [type(settings.starts[wildcards.start])]),
         contents=contents_of("{start.checkpoint}"),
+        made_of=made_of("{start.collection}"),
         settings=lambda wildcards: {"settings": settings.starts[wildcards.start].tokenizer()},
     script:
         "../scripts/tokenizer.py"
@@ -85,7 +82,7 @@ rule tokens:
     """A collection in word-pieces."""
     input:
         tokenizer="<results>/tokenizers/{start}",
-        collection=of("<results>/collections/{collection}/{file}"),
+        passages=passages_of("{collection}"),
     output:
         directory("<results>/tokens/{start}/{collection}"),
     log:
@@ -97,6 +94,7 @@ rule tokens:
     threads: cores
     params:
         code=code("tokens"),
+        made_of=made_of("{collection}"),
     script:
         "../scripts/tokens.py"
 

@@ -85,7 +85,7 @@ def search(
     queries = np.ascontiguousarray(queries, np.float32)
     asked = torch.from_numpy(queries).to(device)
     for first, vectors in blocks(shards, PASSAGES):
-        block = np.ascontiguousarray(vectors, np.float32)
+        block = np.require(vectors, np.float32, ["C", "W"])  # torch warns of read-only arrays
         slack = products.slack(queries, block, first)
         passages = torch.from_numpy(block).to(device).T
         for begin in range(0, len(queries), QUERIES):
