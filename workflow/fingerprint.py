@@ -27,7 +27,6 @@ NEUTRAL = tuple(
 )
 # members of classes of settings that check, describe or plan, and decide no result
 NO_RESULT = ("__post_init__", "check", "in_words", "unread")
-LARGE = 10**8  # bytes of a file that is not read as a whole
 CONTENT = "content of "  # of the keys of users' files
 
 
@@ -124,18 +123,7 @@ def contents(paths: Iterable[str]) -> dict[str, str]:
     return {f"{CONTENT}{path}": _content(path) for path in sorted(set(map(str, paths)))}
 
 
-@cache
-def _content(path: str) -> str:
-    """Return the digest of a file or a folder; of a large file, of its size and 100 pieces."""
-    size = Path(path).stat().st_size if Path(path).is_file() else 0
-    if size <= LARGE:
-        return digest(path)
-    hashed = hashlib.sha256(str(size).encode())
-    with open(path, "rb") as file:
-        for number in range(100):
-            file.seek(number * size // 100)
-            hashed.update(file.read(1 << 16))
-    return hashed.hexdigest()[:16]
+_content = cache(digest)  # several jobs read the same file
 
 
 def _hash(text: str) -> str:

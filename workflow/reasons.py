@@ -57,7 +57,9 @@ def _read(recorded: Iterable[str]) -> dict[str, Any]:
     """Read recorded parameters as one mapping; dots join the keys of nested mappings."""
     values: dict[str, Any] = {}
     for text in recorded:
-        numbers = re.sub(r"(?<=: )-?(inf|nan)\b", r"'\1'", text)  # which `repr` writes as names
+        numbers = re.sub(
+            r"(?<=[:,] |.[\[(])-?(inf|nan)\b", r"'\1'", text
+        )  # which `repr` writes as names
         values |= _flat(ast.literal_eval(numbers))
     return values
 

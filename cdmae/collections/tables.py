@@ -1,8 +1,9 @@
 """Read the files of collections, and check their values; every source reads by this module.
 
 A file is a table in JSONL, JSON (a list), CSV, TSV or Parquet, or has columns without a header,
-like MS MARCO's files. Text may be compressed (``.gz``, ``.bz2``, ``.zst``). Upper and lower case of
-column names are equal. An error names the file and the line, or the row of a list or Parquet file.
+like MS MARCO's files. Text may be compressed (``.gz``, ``.bz2``, ``.xz``, ``.zst``). Upper and
+lower case of column names are equal. An error names the file and the line, or the row of a list or
+Parquet file.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import lzma
 import math
 import re
 import sys
@@ -24,14 +26,25 @@ from cdmae.fields import show
 from cdmae.files import check_file
 
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
-PACKED = (".gz", ".bz2", ".zst")
+PACKED = (".gz", ".bz2", ".xz", ".zst")
 IDS = ("_id", "id", "docid", "doc_id", "passage_id", "psg_id", "pid", "url")
 TITLE = ("title", "heading")
 TEXT = ("text", "contents", "content", "passage", "body")
 QUERY_IDS = ("_id", "query_id", "query-id", "id", "qid")
 GRADE = ("score", "grade", "relevance", "relevancy", "rel", "label")
 # the names of a header that does not belong into a file without a header
-_HEADER = {*IDS, *QUERY_IDS, *TITLE, *TEXT, *GRADE, "query"}
+_HEADER = {
+    *IDS,
+    *QUERY_IDS,
+    *TITLE,
+    *TEXT,
+    *GRADE,
+    "docno",
+    "document",
+    "query",
+    "question",
+    "topic",
+}
 _NUMBER = re.compile(r"[+-]?[0-9]{1,9}(\.0*)?")
 _RATIO = 3  # the compression ratio of text, for estimates
 
@@ -220,7 +233,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file, plain or compressed; raise `InputError` if it cannot be read."""
     check_file(path)
     try:
-        if path.suffix in PACKED:
+        if path.suffix == ".xz":
+            with lzma.open(path) as file:
+                yield io.BufferedReader(file)
+        elif path.suffix in PACKED:
             import pyarrow as pa
 
             with pa.input_stream(str(path)) as stream:
@@ -228,7 +244,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         else:
             with open(path, "rb") as file:
                 yield file
-    except OSError as error:
+    except (OSError, EOFError, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path} cannot be read ({reason}); expected a complete file") from None
 
@@ -271,6 +287,10 @@ def _delimited(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, Any]
     decoded = (line for _, line in _decoded(path))
     reader = csv.DictReader(decoded, delimiter=delimiter, strict=True)
     try:
+        [header] = reader.fieldnames if len(reader.fieldnames or ()) == 1 else [""]
+        if ";" in header:
+            words = f"one column, {header}; expected columns separated by {show(delimiter)}"
+            raise fault(path, 1, words)
         for values in reader:
             if None in values or None in values.values():
                 words = f"the header has {len(reader.fieldnames)} columns, and this row has not"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
+from scipy import stats
 
 from cdmae.errors import InputError
 from cdmae.files import complete
@@ -22,7 +23,6 @@ from cdmae.files import complete
 KEY = ["collection", "split", "measure"]
 DIGITS = 1  # after the decimal point, as in the README
 LEAST = 0.1  # points: a rounding error
-TWO_RUNS = 1.96 * math.sqrt(2)  # times a standard deviation: the distance of two runs, 95 %
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -68,7 +68,8 @@ def measured(
         once.append(len(values) == 1 and learns(row["system"]))
         noise = 0.0
         if len(values) > 1:
-            noise = TWO_RUNS * float(values.sem())
+            # Student's t: the deviation is estimated from few seeds; two runs differ by both noises
+            noise = stats.t.ppf(0.975, len(values) - 1) * math.sqrt(2) * float(values.sem())
         found.loc[at, "value"] = round(float(values.mean()), DIGITS)
         found.loc[at, "noise"] = round(max(LEAST, noise), DIGITS)
     largest = found.groupby(["table", "column"])["noise"].transform("max")

@@ -10,7 +10,8 @@ from cdmae.errors import InputError
 
 PEAK = {  # floating-point operations per second of a GPU in bf16 or fp16, dense
     "h200": 989e12, "h100": 989e12, "a100": 312e12, "l40s": 362e12, "v100": 125e12,
-    "rtx4090": 165e12, "t4": 65e12,
+    "rtx4090": 165e12, "rtx3090": 71e12, "b200": 2250e12, "a40": 150e12, "a10": 125e12,
+    "l4": 121e12, "t4": 65e12, "other": 65e12,
 }  # fmt: skip
 UTILISED = 0.45  # achieved share of a GPU's peak, on real word-pieces
 CORE = 100e9  # operations per second of a CPU core that runs a network
@@ -48,6 +49,9 @@ def here() -> Machine:
         gpus = gpus[: len([card for card in chosen.split(",") if card not in ("", "-1")])]
     if os.environ.get("CDMAE_DEVICE") == "cpu":
         gpus = []
-    gpu = next((name for name in PEAK if name in gpus[0]), "a100") if gpus else ""
+    gpu = ""
+    if gpus:  # "a100" contains "a10"
+        named = [name for name in PEAK if name in gpus[0]]
+        gpu = max(named, key=len, default="other")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Machine(len(os.sched_getaffinity(0)), len(gpus), gpu, memory)

@@ -143,6 +143,11 @@ def read_run(
         [passage] = [name for name, row in passage_rows.items() if row == listed[first]]
         words = f"the query has a second line for the passage {passage}"
         raise fault(path, numbers[first], words)
+    if _is_reversed(query_of, np.array(ranks), np.array(scores)):
+        raise InputError(
+            f"{path}: every query's scores rise with the rank, as distances do; the greatest score "
+            "must be the best, so write the negative distances"
+        )
     run = ranked(query_of, listed, np.array(scores), len(query_ids), depth, ties=np.array(ranks))
     counts = np.diff(run.starts)
     if (counts < depth).any():
@@ -153,6 +158,14 @@ def read_run(
             f"{empty:,} have none"
         )
     return run
+
+
+def _is_reversed(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> bool:
+    """Return whether scores rise from rank to rank in all queries with more than one passage."""
+    order = np.lexsort((ranks, queries))
+    following = np.diff(queries[order]) == 0
+    rising = (np.diff(ranks[order]) > 0) & (np.diff(scores[order]) > 0)
+    return bool(following.any() and rising[following].all())
 
 
 def _rows(ids: Sequence[str] | pa.Array) -> dict[str, int]:

@@ -333,6 +333,7 @@ def test_msmarco_titles_need_three_columns(tmp_path):
         ("collection.tsv", "0\ta\n1\tb\tc\n", "line 2: 3 columns separated by tabs; expected passage_id, text"),
         ("collection.tsv", "\ta\n", "collection.tsv, line 1: _id or id or "),
         ("collection.tsv", "pid\ttext\n0\ta\n", "collection.tsv, line 1: a header (pid, text); delete the line"),
+        ("collection.tsv", "docno\ttext\n0\ta\n", "collection.tsv, line 1: a header"),
         ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 is already on line 1"),
         ("queries.train.tsv", None, "qrels.train.tsv has no queries; expected queries.train.tsv"),
         ("queries.train.tsv", "10\tone\ttwo\n", "queries.train.tsv, line 1: 3 columns"),

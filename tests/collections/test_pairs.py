@@ -237,6 +237,7 @@ TWO = "query,positive\nq,p\n"
         ("a,b\nq,p\n", "pairs.csv lacks the query column any of anchor, query, question; it has a, b"),
         ("query,b\nq,p\n", "pairs.csv lacks the positive column any of "),
         ("query,anchor,positive\nq,a,p\n", "pairs.csv has several query columns: anchor, query"),
+        ("question;answer\nq;a\n", "pairs.csv, line 1: one column, question;answer"),
         (TWO + "q\n", "pairs.csv, line 3: the header has 2 columns, and this row has not"),
         (TWO + '"two\nlines",p\n"",p\n', 'pairs.csv, line 5: query is missing or empty; it has query, positive'),
         (TWO + "q,\n", "pairs.csv, line 3: positive has no passage; expected at least one"),

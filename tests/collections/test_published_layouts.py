@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import lzma
 import os
 import zipfile
 from pathlib import Path
@@ -34,7 +35,8 @@ def lines(path, rows):
         with pa.output_stream(str(path), compression="zstd") as file:
             file.write(content)
     else:
-        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+        packed = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
+        path.write_bytes(packed(content))
 
 
 def parquet(path, rows):
@@ -73,7 +75,7 @@ def test_mteb_s_tables_at_the_hub(tmp_path, folder):
     assert relevant(settings, tmp_path / "out", "test") == RELEVANT
 
 
-@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("packed", ["", ".gz", ".xz", ".zst"])
 def test_beir_with_null_titles(tmp_path, packed):
     lines(tmp_path / f"corpus.jsonl{packed}", PASSAGES)
     lines(tmp_path / f"queries.jsonl{packed}", QUERIES)

@@ -50,19 +50,19 @@ def results(**means):
 def test_a_run_is_compared_with_the_mean_and_the_noise_of_its_seeds():
     wanted = numbers(("one", "one", ""), ("one minus two", "one", "two"))
     measured = partial(expected.measured, wanted, learns=lambda name: name != "bm25")
-    found = measured(results(one=[0.2, 0.3], two=[0.1, 0.1]))
+    found = measured(results(one=[0.2, 0.25, 0.3], two=[0.1, 0.1, 0.1]))
     assert found["value"].tolist() == [25.0, 15.0]
-    # two seeds that are 10 points apart: a standard deviation of 7.07
-    assert found["noise"].tolist() == [13.9, 13.9]
-    same = measured(results(one=[0.2504, 0.2504], two=[0.0804, 0.0804]))
+    # a standard deviation of 5, and two degrees of freedom
+    assert found["noise"].tolist() == [17.6, 17.6]
+    same = measured(results(one=[0.2504] * 3, two=[0.0804] * 3))
     assert expected.verdicts(found, same).tolist() == ["OK", "OKish"]
     other = measured(results(one=[0.5], two=[0.35]))
     assert expected.verdicts(found, other).tolist() == ["FAIL", "OK"]
     assert other["noise"].tolist() == [0.1, 0.1]
     both = numbers(("one", "one", ""), ("once", "once", ""), ("BM25", "bm25", ""))
-    run = results(one=[0.2, 0.3], once=[0.4], bm25=[0.4])
+    run = results(one=[0.2, 0.25, 0.3], once=[0.4], bm25=[0.4])
     found = expected.measured(both, run, lambda name: name != "bm25")
-    assert found["noise"].tolist() == [13.9, 13.9, 0.1]
+    assert found["noise"].tolist() == [17.6, 17.6, 0.1]
     with pytest.raises(InputError, match=r"the run has no RR@10 of once on own dev"):
         expected.measured(both, results(one=[0.2]), lambda name: True)
 

@@ -95,6 +95,13 @@ def test_a_line_that_is_wrong_is_named(tmp_path, line, said):
     assert str(tmp_path / "run") in str(caught.value)
 
 
+def test_a_run_of_distances_is_refused(tmp_path):
+    lines = LINES.replace("2 2.5", "2 2.7")  # of q2, the only query with several passages
+    (tmp_path / "run").write_text(lines)
+    with pytest.raises(InputError, match="scores rise with the rank"):
+        trec.read_run(tmp_path / "run", QUERIES, PASSAGES, depth=2)
+
+
 def test_a_compressed_run_is_read_and_a_damaged_one_refused(tmp_path):
     with gzip.open(tmp_path / "run.gz", "wt") as file:
         file.write(LINES)

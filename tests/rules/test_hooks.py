@@ -43,8 +43,8 @@ def changed(before, now):
     return reasons.of_job(reason)
 
 
-BEFORE = {"settings": {"alpha": 4.0, "margin": 0.1, "most": float("inf")}, "seed": 42}
-NOW = {"settings": {"alpha": 0.5, "depth": 9, "most": float("inf")}, "seed": 42}
+BEFORE = {"settings": {"alpha": 4.0, "margin": 0.1, "most": [float("inf")]}, "seed": 42}
+NOW = {"settings": {"alpha": 0.5, "depth": 9, "most": [float("inf")]}, "seed": 42}
 CODE = [{"cdmae.files": "1", "workflow.scripts.fuse": each} for each in "12"]
 MANY = [{f"key{number}": each for number in range(7)} for each in "12"]
 
