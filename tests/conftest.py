@@ -255,7 +255,7 @@ def own_files(tmp_path, monkeypatch):
         "notes.txt": "\n\n".join(" ".join([text] * 8) for text in texts),
     }
     for collection, (name, content) in itertools.product(
-        ("mine", "medquad", "boolq", "cisi"), files.items()
+        ("mine", "medquad", "boolq", "cisi", "squad"), files.items()
     ):
         path = tmp_path / "data" / collection / name
         path.parent.mkdir(parents=True, exist_ok=True)

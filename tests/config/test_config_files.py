@@ -82,7 +82,9 @@ def test_the_config_files_that_come_along(path, own_files):
 
 LAID_OVER = {
     "medquad": ["minilm"], "medquad-half": ["minilm", "medquad"], "boolq": ["minilm"],
-    "heads-medquad": ["heads"], "heads-distilled": ["heads"],
+    "heads-medquad": ["heads"], "heads-distilled": ["heads"], "untrained": ["nfcorpus"],
+    "evidence-squad": ["evidence"], "evidence-wikipedia": ["evidence"],
+    "evidence-medquad": ["evidence"],
     "unlabelled-minilm": ["unlabelled"], "doct5query": ["systems"],
     "unlabelled-distilled": ["unlabelled", "unlabelled-minilm"],
     "cisi": ["unlabelled", "unlabelled-minilm"], "paper-ablations": ["paper"],
