@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import forms, zipf
 from cdmae.importance import ngrams
 from cdmae.tokens.corpus import read_tokens
-from cdmae.tokens.words import words_of
+from cdmae.tokens.words import number_words
 
 WINDOW = 4
 FORMS = {
@@ -105,8 +105,8 @@ def start(form: str, given: argparse.Namespace) -> Callable[[], np.ndarray]:
             return np.load(output / "counts.npy", mmap_mode="r")
 
         return ours
-    words, segments, _ = words_of(tokens, "word")
-    ends = np.repeat(segments[1:], np.diff(segments))
+    words, lengths = number_words(tokens)
+    ends = np.repeat(np.cumsum(lengths), lengths)
     room = np.minimum(ends - np.arange(len(words)), WINDOW).astype(np.uint8)
     return lambda: PEERS[form](words, room, given.memory)
 

@@ -14,7 +14,7 @@ parity   loss and gradient compared with float32 on the CPU: attention, every ob
          CPU is allowed, because kernels round at other positions (four times for objectives that
          choose by a draw or by a maximum, where nearly equal numbers may swap their order), or 4e-3
          if that is more, the error of a single product.
-search   faiss on the GPU compared with the CPU, bit by bit.
+search   exact search on the GPU compared with the CPU, bit by bit.
 speed    a step of pre-training (BERT base) and of fine-tuning, and encoding, next to transformers'
          modules with SDPA on sorted batches. MFU: the plan's operations (`cdmae.plan.flops`) on
          real tokens, divided by the device's dense peak in bfloat16.
@@ -156,7 +156,7 @@ def learnt(network: nn.Module, learn: Learn, device: torch.device, precision: st
     network.zero_grad()
     network.to(device)
     loss = learn(precision, Ranks(device=device)).detach().cpu()
-    trained = [weight for weight in network.parameters() if weight.requires_grad]
+    trained = [weight for weight in network.parameters() if weight.grad is not None]
     return loss, torch.cat([weight.grad.cpu().flatten() for weight in trained])
 
 
@@ -211,16 +211,13 @@ def reranker_step() -> tuple[nn.Module, Learn]:
 
 
 def _search(device: torch.device, sizes: SimpleNamespace) -> Rows:
-    import faiss
-
     draw = np.random.default_rng(1)
     depth = min(1000, sizes.found // 50)
     passages = draw.standard_normal((sizes.found, network_of(sizes).width), np.float32)
     passages[-sizes.found // 10 :] = passages[: sizes.found // 10]  # ties
     queries = draw.standard_normal((200, network_of(sizes).width), np.float32)
-    by_gpu = hasattr(faiss, "StandardGpuResources") and faiss.get_num_gpus() > 0
     runs = {}
-    for place in dict.fromkeys(("cpu", str(device) if by_gpu else "cpu")):
+    for place in dict.fromkeys(("cpu", str(device))):
         begun = time.perf_counter()
         threads = torch.get_num_threads()
         runs[place] = search(queries, [passages], depth, threads=threads, device=place)

@@ -120,7 +120,9 @@ def networks(given: argparse.Namespace) -> tuple[nn.Module, Sorted]:
             "intermediate_size": 256 * narrow,
         }
         generator = ElectraForMaskedLM(ElectraConfig(embedding_size=width, **third, **sizes)).eval()
-        ours = SimLm(model, settings("simlm"), 1, generator)
+        ours = SimLm(model, settings("simlm"), 1)
+        ours.generator = generator.requires_grad_(False)
+        ours.learns = False
         return ours, Sorted("simlm", ours, generator.requires_grad_(False))
 
 

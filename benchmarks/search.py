@@ -4,7 +4,8 @@
     python -m benchmarks.search --multi --passages 5000 --queries 20 --dimensions 128
         MaxSim of multi-vectors with 1,000 candidates per query
 
-Ours is faiss by blocks. Only ours ranks ties by row and needs no more memory for more passages; the
+Ours multiplies matrices by blocks. Only ours ranks ties by row and needs no more memory for more
+passages; the
 difference to faiss.knn is the cost of both. Fails unless every form finds the same scores.
 
 With ``--multi``, a query has 32 vectors and a passage 20 to 120. The peer is sentence-transformers'
@@ -100,7 +101,7 @@ def start_multi(form: str, given: argparse.Namespace) -> Callable[[], np.ndarray
 
     def ours() -> np.ndarray:
         ranked = Run.of(list(candidates), [np.zeros(depth, np.float32)] * len(candidates))
-        shards = [Shard(passages.shape, lambda: passages)]
+        shards = [Shard(len(passages), lambda: passages)]
         found = search(queries, shards, depth, candidates=ranked, threads=given.threads)
         scores = np.empty((len(candidates), len(passages)), np.float32)
         scores[np.repeat(np.arange(len(candidates)), depth), found.passages] = found.scores

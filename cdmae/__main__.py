@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from itertools import pairwise
 from pathlib import Path
 
 from cdmae.circumstances import COMMAND
@@ -42,26 +41,16 @@ def ordered(arguments: list[str]) -> list[str]:
     Snakemake would read targets that follow a config file as further files; they move behind
     ``--``. Of two ``--configfile`` it would read only the last.
     """
-    from cdmae.commands import CONFIGFILE, each_file
+    from cdmae.commands import divided
     from cdmae.config.reading import gather
 
-    files: list[str] = []
-    targets: list[str] = []
-    others: list[str] = []
-    place = others
-    for before, word in pairwise(["", *each_file(arguments)]):
-        if word in (CONFIGFILE, "--"):
-            place = targets
-        elif before == CONFIGFILE:
-            files.append(str(Path(word).resolve()))
-        else:
-            place = others if word.startswith("-") else place
-            place.append(word)
+    files, others, targets = divided(arguments)
     if not files:
         return arguments
+    paths = [str(Path(file).resolve()) for file in files]
     # refuses a file with code, which Snakemake would run
-    gather(ROOT / "config/config.yaml", files)
-    return [*others, CONFIGFILE, *files, *(["--", *targets] if targets else [])]
+    gather(ROOT / "config/config.yaml", paths)
+    return [*others, "--configfile", *paths, *(["--", *targets] if targets else [])]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -84,12 +84,6 @@ def read_frame(path: Path, schema: pa.Schema) -> pd.DataFrame:
     file = open_parquet(path, schema)
     with reading(path):
         return file.read().to_pandas()
-
-
-def read_batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of `file`, read from `path`; `arguments` are passed to `iter_batches`."""
-    with reading(path):
-        yield from file.iter_batches(*arguments)
 
 
 @contextmanager

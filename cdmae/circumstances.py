@@ -11,13 +11,14 @@ import os
 import platform
 import re
 import subprocess
-from collections import Counter
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from cdmae.formats import plural
 
 STARTED = "CDMAE_STARTED"  # the environment variable with the start time of a run
 COMMAND = "CDMAE_COMMAND"  # the environment variable with the words of the command, as JSON
@@ -50,17 +51,16 @@ def circumstances() -> dict[str, Any]:
 
 def describe() -> dict[str, str]:
     """Return the system, the processor with its usable cores, the memory and the GPUs."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = psutil.Process().cpu_affinity() if psutil.LINUX else range(os.cpu_count() or 1)
     known = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.+)", known.read_text()) if known.exists() else None
     name = found[1].strip() if found else platform.processor() or platform.machine()
-    bytes_ = psutil.virtual_memory().total
-    cards = Counter(_output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines())
+    cards = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": f"{name}, {cores} core{'s' if cores > 1 else ''}",
-        "memory": f"{bytes_ / 2**30:.0f} GB",
-        "GPU": ", ".join(f"{number} x {card}" for card, number in cards.items()) or "none",
+        "processor": f"{name}, {plural(len(cores), 'core')}",
+        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GB",
+        "GPU": f"{len(cards)} x {cards[0]}" if cards else "none",
     }
 
 

@@ -37,7 +37,6 @@ Keys = tuple[str | int, ...]  # the path of a value in a config, from the top le
 # the default upper bound of whole numbers: larger numbers overflow int32 later
 LARGEST = 2**31 - 1
 RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-MOST_KINDS = 4  # the most kinds that a message names
 # pydantic's words, and a user's of YAML for the same
 WORDS = {
     "Input should be": "expected",
@@ -221,13 +220,9 @@ def _messages(error: Any, kind: Any, values: Any, keys: Keys) -> list[InputError
 
 def unknown(key: str, kinds: list[type]) -> str:
     """Return the message for a key that is no setting, or that only other ones of `kinds` have."""
-    kinds_with_it = [kind for kind in kinds if key in rules_of(kind)]
-    having = [" ".join(tags(kind).values()) or kind.__name__ for kind in kinds_with_it]
-    if 0 < len(having) <= MOST_KINDS:
-        return f" is not a setting here, but of {', '.join(having)}"
     known = {name for kind in kinds for name in rules_of(kind)}
-    near = difflib.get_close_matches(key, known, n=1)
-    if near and not having:
+    near = difflib.get_close_matches(key, known - {key}, n=1)
+    if near and key not in known:
         return f" is not a setting; did you mean {near[0]}?"
     return " is not a setting here; config/README.md lists all settings"
 
@@ -281,7 +276,6 @@ def named(entry: Any) -> list[tuple[Keys, str, str]]:
             edges += [((key,), value, section)] if value else []
         elif section:
             indices = value if isinstance(value, dict) else range(len(value))
-            edges += [
-                ((key, index), name, section) for index, name in zip(indices, value, strict=True)
-            ]
+            names = zip(indices, value, strict=True)
+            edges += [((key, index), name, section) for index, name in names]
     return edges

@@ -22,7 +22,6 @@ import threading
 import time
 import types
 import typing
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -115,7 +114,9 @@ def value_of(hint: Any, value: Any, name: str) -> Any:
     if hint is Path:
         paths = [value] if isinstance(value, str | Path) else list(value)
         return Path(paths[0]).parent if len(paths) > 1 else Path(paths[0]) if paths else None
-    return fields.parse(hint, value, name) if is_settings(hint) else value
+    # a class of settings, or a union of classes
+    is_settings = dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
+    return fields.parse(hint, value, name) if is_settings else value
 
 
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -126,11 +127,6 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
         key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint
         for key, hint in hints.items()
     }
-
-
-def is_settings(hint: Any) -> bool:
-    """Return whether a hint is a class of settings, or a union of classes."""
-    return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
 
 
 def on_targets(job: Any) -> dict[str, Any]:
@@ -248,7 +244,10 @@ def _choose_gpus(number: int) -> None:
     if not number:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         return
-    cards = os.environ.get("CUDA_VISIBLE_DEVICES") or _listed()
+    cards = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):
+        command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
+        cards = cards or subprocess.run(command, capture_output=True, text=True, check=True).stdout
     taken: list[str] = []
     for card in cards.replace(",", " ").split():
         name = f"cdmae-{os.getuid()}-gpu-{card.replace('/', '_')}.lock"
@@ -262,33 +261,16 @@ def _choose_gpus(number: int) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
 
 
-def _listed() -> str:
-    """List the GPUs of this machine."""
-    command = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return ""
-
-
 def _start_on_gpus(number: int) -> None:
     """Run this script in a process per GPU of this machine."""
+    from torch.distributed import run as torchrun
     from torch.distributed.elastic.multiprocessing import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=number,
-        run_id=str(uuid.uuid4()),
-        rdzv_backend="c10d",
-        rdzv_endpoint="localhost:0",
-        max_restarts=0,
-    )
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    options = torchrun.parse_args(["--standalone", "--nproc-per-node", str(number), sys.argv[0]])
     try:
-        elastic_launch(config, sys.executable)(sys.argv[0])
+        torchrun.run(options)
     except ChildFailedError as failed:  # the process itself has printed the reason
         sys.exit(max(1, next(iter(failed.failures.values())).exitcode))
     except SignalException:

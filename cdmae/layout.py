@@ -18,7 +18,7 @@ Paths are below ``results/``.
 ``vectors/{system}/{part}/{collection}/``, by `retrieval.vectors`
     ``00000.npy``, ``00001.npy``, ... float32 [p, D]; of sparse vectors ``00000.npz``, ... CSR
     matrices of SciPy
-``measures/{system}.tsv``, by `evaluation.per_query`
+``measures/{system}.tsv``, ``measured/{system}.tsv``, by `evaluation.per_query`
     collection, split, query_id, measure, value
 
 `cdmae.files` writes each file to a hidden path, syncs it and renames it: a file exists only when
@@ -37,8 +37,6 @@ PLACES = {
     "bm25": "bm25/{system}/evaluated/{collection}",
     "fusion": "runs/{system}/evaluated/weights.json",
     "tokenizer": "tokenizers/{start}",
-    "ngrams": "ngrams/{importance}/{start}/{collection}",
-    "importance": "importance/{importance}/{start}/{collection}",
     "encoder": "encoders/{encoder}",
     "masked_terms": "masked_terms/{encoder}.json",
     "negatives": "runs/{system}/{collection}.{split}/{collection}.{split}.parquet",
@@ -48,8 +46,8 @@ PLACES = {
     "vectors": "vectors/{system}/evaluated/{collection}",
     "sparsity": "runs/{system}/evaluated/sparsity.json",
     "run": "runs/{system}/evaluated/{collection}.{split}.parquet",
-    "trec": "trec/{system}/{collection}.{split}.run",
-    "measures": "measures/{system}.tsv",
+    "measures": "measures/{system}.tsv",  # of all systems at once
+    "measured": "measured/{system}.tsv",  # of one, for a table or on request
     "benchmarks": "benchmarks",
     "logs": "logs",
     "report": "report",

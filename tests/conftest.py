@@ -4,7 +4,7 @@ of every kind.
 
 import copy
 import gc
-import itertools
+import json
 import os
 import shutil
 import sys
@@ -209,7 +209,6 @@ def values():
 def toy(monkeypatch):
     """A source named `toy`, as a file in cdmae/collections/sources would be one."""
     from cdmae import collections
-    from cdmae.errors import InputError
     from cdmae.fields import Positive, settings
 
     @settings
@@ -217,9 +216,7 @@ def toy(monkeypatch):
         size: Positive = 1
         """Passages."""
 
-        def judged(self):
-            if self.size == 14:
-                raise InputError("size is 14; expected less")
+        def own_splits(self):
             return {"train": True, "dev": True, "test": True, "raw": False}
 
         def version(self):
@@ -235,29 +232,22 @@ def toy(monkeypatch):
 
 @pytest.fixture
 def own_files(tmp_path, monkeypatch):
-    """The folders that the config files name, and the working folder in which they lie."""
+    """The folders that the config files name, and the working folder in which they are."""
     make_model(tmp_path / "models/foreign")
     make_model(tmp_path / "data/writer", is_encoder_decoder=True, vocab_size=9, d_model=512)
     texts = [
-        f"Sentence {row} stands here. Another one of seven words follows it." for row in range(300)
+        f"Sentence {row} is here. Another one of seven words follows it." for row in range(300)
     ]
-    queries = [
-        f"q{number}" for number in range(250)
-    ]  # more than in a batch, and than the pseudo-queries of dev
-    judged = "".join(f"{name}\tp1\t1\n" for name in queries)
-    files = {
-        "corpus.jsonl": "".join(
-            f'{{"_id": "p{row}", "title": "title {row} of many", "text": "{text}"}}\n'
-            for row, text in enumerate(texts)
-        ),
-        "queries.jsonl": "".join(f'{{"_id": "{name}", "text": "a query"}}\n' for name in queries),
-        **{f"qrels/{split}.tsv": judged for split in ("train", "dev", "test", "test_long")},
-        "notes.txt": "\n\n".join(" ".join([text] * 8) for text in texts),
-    }
-    for collection, (name, content) in itertools.product(
-        ("mine", "medquad", "boolq", "cisi", "squad"), files.items()
-    ):
-        path = tmp_path / "data" / collection / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+    passages = [{"_id": f"p{row}", "title": "", "text": text} for row, text in enumerate(texts)]
+    # more queries than in a batch, and than the pseudo-queries of dev
+    queries = [{"_id": f"q{number}", "text": "a query"} for number in range(250)]
+    judged = "".join(f"q{number}\tp1\t1\n" for number in range(250))
+    for collection in ("mine", "medquad", "boolq", "cisi", "squad"):
+        folder = tmp_path / "data" / collection
+        (folder / "qrels").mkdir(parents=True)
+        for name, rows in (("corpus", passages), ("queries", queries)):
+            (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        for split in ("train", "dev", "test", "test_long"):
+            (folder / f"qrels/{split}.tsv").write_text(judged)
+        (folder / "notes.txt").write_text("\n\n".join(texts))
     monkeypatch.chdir(tmp_path)

@@ -7,23 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from cdmae.importance import ngrams
-from cdmae.importance import table as ngram_table
 from cdmae.tokens.corpus import Tokens
 
 
 class Counts(NamedTuple):
-    """What `count_to` writes; the files stay mapped after they are deleted."""
+    """What `count_to` writes."""
 
     counts: np.ndarray
     segments: np.ndarray
     totals: np.ndarray
-    table: ngram_table.Table
 
 
 def read_counts(folder: Path | str) -> Counts:
-    counts, segments = (np.load(Path(folder, f"{name}.npy")) for name in ("counts", "segments"))
-    table = ngram_table.read(folder)
-    return Counts(counts, segments, table.totals, table)
+    return Counts(*(np.load(Path(folder, f"{name}.npy")) for name in Counts._fields))
 
 
 def count(tokens: Tokens, **how) -> Counts:

@@ -13,7 +13,6 @@ from cdmae.fields import Of, rules_of
 
 # the settings beside which a setting acts, in both trainings
 BESIDE = {
-    "context": {"encoder_masking": "uniform", "decoder_masking": "uniform"},
     "texts": {"encoder_masking": "uniform", "decoder_masking": "uniform"},
     "epochs": {"steps": 0},
     "labels": {"random_negatives": 0},
@@ -24,7 +23,6 @@ BESIDE = {
 VALUES = {
     "precision": "bf16",
     "split": "again",
-    "prefixes": (8,),
     "train_queries": 12,
     "labels": 0.1,
     "vocabulary": 120,

@@ -198,7 +198,6 @@ def masked_terms():
         "example": {
             "words": list(EXAMPLE),
             "importance": importance,
-            "seen": [0.0, 0.25, 1.0, 1.0, 0.5, 0.0, 0.6, 1.0, 1.0, 1.0, 0.6, 0.0, 1.0],
         },
     }  # fmt: skip
 

@@ -1,7 +1,6 @@
-"""Formats: files are read as they were written, whole or in part, and damaged files are refused."""
+"""Files are read as they were written, whole or in part; damaged files are refused."""
 
 import os
-import re
 import signal
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdmae import collections, files
+from cdmae import files
 from cdmae.arrays import appending, read_array, write_array
 from cdmae.collections.store import (
     PASSAGES,
     Collection,
-    count_passages,
     read_passages,
     stream_passages,
     take_passages,
@@ -41,34 +39,20 @@ def test_rows_are_taken_in_their_order(tmp_path, passages, rows):
     assert take_passages(tmp_path, np.array(rows)).equals(passages.take(pa.array(rows, pa.int64())))
 
 
-@pytest.mark.parametrize("rows", [1, 3, 4, 99])
-def test_passages_stream_in_tables_of_equal_size_for_any_row_groups(tmp_path, passages, rows):
+@pytest.mark.parametrize("rows", [1, 3, 99])
+def test_passages_stream_in_tables_for_any_row_groups(tmp_path, passages, rows):
     found = list(stream_passages(tmp_path, rows=rows))
-    assert [len(table) for table in found] == [min(rows, 10 - at) for at in range(0, 10, rows)]
-    assert pa.concat_tables(found).equals(passages) and count_passages(tmp_path) == 10
+    assert max(map(len, found)) <= rows
+    assert pa.concat_tables(found).equals(passages)
     texts = pa.concat_tables(stream_passages(tmp_path, ["text"], rows=rows))
-    assert texts.equals(passages.select(["text"])) and read_passages(tmp_path, ["text"]).equals(
-        texts
-    )
+    assert texts.equals(passages.select(["text"]))
     for first, last in ((2, 4), (3, 6), (7, None), (4, 4)):
         part = stream_passages(tmp_path, rows=rows, first=first, last=last)
         names = [name for table in part for name in table["text"].to_pylist()]
         assert names == passages["text"].to_pylist()[first:last]
 
 
-def test_passages_and_queries_that_cannot_be_numbered_are_refused(tmp_path, monkeypatch):
-    passages = pa.table(dict.fromkeys(PASSAGES.names, ["1", "2", "3"]))
-    queries = {"q": pd.DataFrame({"query_id": list("abc"), "text": list("xyz")})}
-    qrels = {"q": pd.DataFrame({"query_id": ["a"], "passage_id": ["1"], "grade": [1]})}
-    monkeypatch.setattr(collections, "MOST_PASSAGES", 2)
-    with pytest.raises(InputError, match="more than 2 passages .at least 3., which cannot be"):
-        write_collection(tmp_path / "a", Collection(passages, queries, qrels, {}))
-    assert not (tmp_path / "a").exists()
-    with pytest.raises(InputError, match="more than 2 queries of split q"):
-        write_collection(tmp_path / "b", Collection(passages[:2], queries, qrels, {}))
-
-
-# --- arrays, tokens, runs, measures ---------------------------------------------------------------
+# --- arrays, runs, measures -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32])
@@ -84,16 +68,6 @@ def test_arrays_are_written_as_numpy_saves_them_whole_or_in_parts(tmp_path, kind
     saved = (tmp_path / "saved.npy").read_bytes()
     assert {(tmp_path / f"{name}.npy").read_bytes() for name in ("grown", "written")} == {saved}
     np.testing.assert_array_equal(read_array(tmp_path / "grown.npy"), whole)
-
-
-@pytest.mark.parametrize("kept", [0, 9, 100, -1])
-def test_a_truncated_array_is_refused(tmp_path, kept):
-    path = tmp_path / "a.npy"
-    write_array(path, np.arange(6).reshape(2, 3).T)
-    np.testing.assert_array_equal(read_array(path), np.arange(6).reshape(2, 3).T)
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(InputError, match="a.npy is not a complete array .*; delete it and run"):
-        read_array(path)
 
 
 @pytest.mark.parametrize("lengths", [[2, 0, 3, 1, 0, 2], [0, 0], [1], []])
@@ -115,6 +89,37 @@ def test_runs_are_read_as_they_were_written(tmp_path, lengths):
         np.testing.assert_array_equal(some.ranked(query)[0], ranked[query][chosen])
 
 
+@pytest.mark.parametrize("name", ["007", "1e5", "true", "NA", "a\rb", 'a"\tb\n', "\ufeffq"])
+def test_names_and_ids_in_measures_stay_text(tmp_path, name):
+    values = pd.DataFrame({"measure": ["RR@10", "R@50"], "value": [0.5, 1.0]})
+    frame = values.assign(collection=name, split=name, query_id=name)[MEASURES]
+    write_measures(tmp_path / "measures.tsv", frame)
+    assert read_measures(tmp_path / "measures.tsv").to_dict("list") == frame.to_dict("list")
+
+
+MEASURED = "collection\tsplit\tquery_id\tmeasure\tvalue\n"
+DAMAGED = [
+    ("a.npy", b"", read_array),
+    ("a.npy", b"\x93NUMPY\x01\x00v", read_array),
+    ("measures.tsv", b"", read_measures),
+    ("measures.tsv", f"{MEASURED}a\tdev\tq\tRR@10\t\n".encode(), read_measures),
+    ("curve.tsv", b"step\trr\n0\t0.5\n10\t", lambda path: read_table(path, gaps=False)),
+    ("about.json", b"{", read_json),
+    ("about.json", b"\xff", read_json),
+    ("run.parquet", b"PAR1", read_run),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "read"), DAMAGED)
+def test_a_damaged_file_is_refused_by_its_name(tmp_path, name, content, read):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=rf"^{tmp_path / name}.*delete it"):
+        read(tmp_path / name)
+    (tmp_path / ".snakemake_timestamp").touch()  # the folder is the output of a job
+    with pytest.raises(InputError, match=f"delete {tmp_path} "):
+        read(tmp_path / name)
+
+
 def test_a_flipped_bit_in_passages_or_runs_is_noticed(tmp_path):
     numbers = [str(row * 7919 % 2000) for row in range(2000)]
     table = pa.table(dict.fromkeys(PASSAGES.names, numbers))
@@ -124,39 +129,8 @@ def test_a_flipped_bit_in_passages_or_runs_is_noticed(tmp_path):
         content = bytearray((tmp_path / name).read_bytes())
         content[len(content) // 3] ^= 1
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=f"{name} is .*; delete it and run again"):
+        with pytest.raises(InputError, match=name):
             read(tmp_path if name.startswith("p") else tmp_path / name)
-
-
-@pytest.mark.parametrize("name", ["007", "1e5", "true", "NA", "a\rb", 'a"\tb\n', "\ufeffq"])
-def test_names_and_ids_in_measures_stay_text(tmp_path, name):
-    values = pd.DataFrame({"measure": ["RR@10", "R@50"], "value": [0.5, 1.0]})
-    frame = values.assign(collection=name, split=name, query_id=name)[MEASURES]
-    write_measures(tmp_path / "measures.tsv", frame)
-    assert read_measures(tmp_path / "measures.tsv").to_dict("list") == frame.to_dict("list")
-
-
-def test_damaged_tables_and_json_are_refused(tmp_path):
-    for text in ("", "collection\tsplit\tquery_id\tmeasure\tvalue\na\tdev\tq\tRR@10\t\n"):
-        (tmp_path / "measures.tsv").write_text(text)
-        with pytest.raises(InputError, match="measures.tsv is damaged .*; delete it and run again"):
-            read_measures(tmp_path / "measures.tsv")
-    (tmp_path / "retrieval.tsv").write_text("step\trr\tpassages\n0\t0.5\t20\n10\t0.")
-    with pytest.raises(InputError, match="a row is incomplete"):
-        read_table(tmp_path / "retrieval.tsv", gaps=False)
-    for content in (b"{", b"\xff"):
-        (tmp_path / "about.json").write_bytes(content)
-        with pytest.raises(InputError, match="about.json is not JSON .*; delete it and run again"):
-            read_json(tmp_path / "about.json")
-
-
-def test_the_remedy_is_to_delete_the_whole_output_of_a_job(tmp_path):
-    inner = tmp_path / "cdmae/snapshots"
-    inner.mkdir(parents=True)
-    (inner / "about.json").write_text("{")
-    (tmp_path / "cdmae/.snakemake_timestamp").touch()
-    with pytest.raises(InputError, match=re.escape(f"; delete {tmp_path / 'cdmae'} and run again")):
-        read_json(inner / "about.json")
 
 
 # --- complete -------------------------------------------------------------------------------------
@@ -174,7 +148,7 @@ def texts(folder: Path) -> list[str]:
     return [path.read_text() for path in folder.rglob("*") if path.is_file()]
 
 
-def test_content_is_on_the_disk_before_it_has_its_name_and_then_the_name_is(tmp_path, monkeypatch):
+def test_content_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     """The file system may write a rename first: after a power cut, the output would be empty."""
     synced = []
 

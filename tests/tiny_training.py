@@ -133,8 +133,7 @@ class Thread(Ranks):
 def together(size: int, work: Callable[[Ranks], object]) -> list:
     """What `work` gives in each of `size` processes."""
     table, barrier = [None] * size, threading.Barrier(size)
-    store = torch.distributed.HashStore()
-    group = [Thread(rank, size, store=store, table=table, barrier=barrier) for rank in range(size)]
+    group = [Thread(rank, size, table=table, barrier=barrier) for rank in range(size)]
     with ThreadPoolExecutor(size) as pool:
         return list(pool.map(work, group))
 

@@ -105,12 +105,13 @@ def _path(module: str) -> Path:
     return path if path.exists() else path.with_suffix("") / "__init__.py"
 
 
-def texts(folders: Iterable[str]) -> dict[str, str]:
-    """Map each folder of the project to one hash of its templates, styles and tables."""
+def texts(paths: Iterable[str]) -> dict[str, str]:
+    """Map each file, or folder, of the project to one hash of its templates, styles and tables."""
     hashes = {}
-    for folder in folders:
-        paths = sorted(path for path in Path(ROOT, folder).rglob("*.*") if path.suffix in TEXTS)
-        hashes[folder] = _hash(str([(path.name, digest(path)) for path in paths]))
+    for path in paths:
+        files = [Path(ROOT, path)] if Path(path).suffix else Path(ROOT, path).rglob("*.*")
+        found = sorted(file for file in files if file.suffix in TEXTS)
+        hashes[path] = _hash(str([(file.name, digest(file)) for file in found]))
     return hashes
 
 

@@ -1,7 +1,7 @@
 """Define the interface of a collection source; each module in `sources` implements one source.
 
 Each module has a class ``Settings``, a subclass of `Source`. Its fields (`cdmae.fields`) are the
-keys of the config, and the workflow calls its methods. All of them except ``load`` and ``check``
+keys of the config, and the workflow calls its methods. All of them except ``read`` and ``load``
 need only the standard library and pydantic, because they are called whenever the workflow starts.
 """
 
@@ -9,79 +9,54 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections import ChainMap
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from cdmae.collections import leakage
+from cdmae.collections.leakage import Holdout, HoldoutSeed
 from cdmae.errors import InputError
-from cdmae.fields import asdict, parse, show
+from cdmae.fields import EMPTY, asdict, parse, settings, show
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
-
-# row numbers are int32; the row after the last passage represents missing judged passages
-MOST_PASSAGES = 2**31 - 1
-
-
-class Judgments(NamedTuple):
-    """Describe the judgments of a split; None: unknown until the collection is made.
-
-    queries: the number of queries with a relevant passage, as training needs them. highest: the
-    highest grade.
-    """
-
-    queries: int | None
-    highest: int | None
+# settings that choose among the queries; the passages do not depend on them
+CHOICES = ("holdout", "holdout_seed", "train_queries", "unlabelled")
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Count the passages of a collection, and describe its judged splits.
-
-    What is unknown until the collection is made is None or missing.
-    """
-
-    passages: int | None = None
-    splits: dict[str, Judgments] = field(default_factory=dict)
-
-
+@settings
 class Source:
     """Hold a source's settings, and define the methods that the workflow calls, with defaults.
 
     queries_are_cut: whether each query is a sentence that was cut from its relevant passages.
     shared: the entry of `collections` whose passages are this collection's; empty for own ones.
-    writer, keywords_of: how another job writes the texts that `load` reads from the file `texts`:
-    a sequence-to-sequence model, or an estimate of importance, which chooses keywords (entries of
-    `importance`, `starts` and `collections`); empty without such a job. of_a_writer: the settings
-    that only this job reads.
+    writer: the sequence-to-sequence model by which another job writes the texts that `load` reads
+    from the file `texts`; empty without such a job.
     """
 
     queries_are_cut = False
     shared = ""
     writer = ""
-    keywords_of = ()
-    of_a_writer = frozenset[str]()
+
+    holdout: Holdout = EMPTY
+    holdout_seed: HoldoutSeed = 0
+
+    def own_splits(self) -> dict[str, bool]:
+        """Return, for each split of the data, whether it has judgments, without reading them."""
+        return {}
 
     def judged(self) -> dict[str, bool]:
-        """Return, for each split, whether it has judgments, without reading the data."""
-        return {}
+        """Return, for each split of the collection, whether it has judgments."""
+        return leakage.splits_after(self.own_splits(), self.holdout)
 
     def depends(self) -> list[Path]:
         """List the files from which the collection is made, without duplicates.
 
         The collection is made again when one of them changes.
-        """
-        return []
-
-    def folders(self) -> list[Path]:
-        """List the folders that are read as a whole: any file in them may join the collection.
-
-        The results must not be inside them.
         """
         return []
 
@@ -97,19 +72,32 @@ class Source:
         """Return the number of threads that `load` can use."""
         return 1
 
-    def expected(self) -> tuple[int, float, dict[str, int]] | None:
-        """Estimate the number of passages, the words per passage, and the queries in each split.
+    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
+        """Estimate the passages, the words per passage, and the queries in each split of the data.
 
-        Nothing is read for the estimate. Returns None if the numbers are not known.
+        Returns None if the numbers are not known.
         """
         return None
 
-    def load(self, threads: int = 1) -> Collection:
-        """Read or make the collection; ``about`` counts the rows that were read and dropped.
+    def expected(self) -> tuple[int, float, dict[str, int]] | None:
+        """Estimate as `estimate` does, with the queries in each split of the collection."""
+        known = self.estimate()
+        if known is None:
+            return None
+        passages, words, queries = known
+        return passages, words, leakage.queries_after(queries, self.holdout)
+
+    def read(self, threads: int) -> Collection:
+        """Read or make the data; ``about`` counts the rows that were read and dropped.
 
         The result depends neither on the number of threads nor on the config's `seed`.
         """
         raise NotImplementedError
+
+    def load(self, threads: int = 1) -> Collection:
+        """Read or make the collection, with the splits that are held out."""
+        self.judged()  # checks `holdout`
+        return leakage.hold_out(self.read(threads), self.holdout, self.holdout_seed)
 
 
 class Derived(Source):
@@ -139,7 +127,7 @@ class Derived(Source):
         """Return whether each query of the other collection is cut from its relevant passages."""
         return self.base.queries_are_cut
 
-    def judged(self) -> dict[str, bool]:
+    def own_splits(self) -> dict[str, bool]:
         """Return the splits of the other collection."""
         return self.base.judged()
 
@@ -147,13 +135,12 @@ class Derived(Source):
         """List the files of the other collections, without duplicates."""
         return list(dict.fromkeys(file for base in self.bases for file in base.depends()))
 
-    def folders(self) -> list[Path]:
-        """Return the folders of the other collections."""
-        return [folder for base in self.bases for folder in base.folders()]
-
     def version(self) -> dict[str, str]:
         """Return the versions of the other collections."""
-        return dict(ChainMap(*(base.version() for base in self.bases)))
+        found = {}
+        for base in self.bases:
+            found |= base.version()
+        return found
 
     def modules(self) -> list[str]:
         """List the modules of the other collections' sources."""
@@ -164,13 +151,12 @@ class Derived(Source):
         return max(base.threads() for base in self.bases)
 
 
-def check_rows(rows: int, what: str) -> None:
-    """Raise `InputError` if there are more passages or queries than int32 row numbers."""
-    if rows > MOST_PASSAGES:
-        raise InputError(
-            f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be "
-            "numbered; divide the collection into several"
-        )
+def pinned(package: str) -> str:
+    """Return the locked version of a package, also in an environment that lacks it."""
+    folder = Path(__file__).parents[2] / "envs/lock"
+    locked = "".join((folder / f"{name}.txt").read_text() for name in ("run", "torch"))
+    found = re.search(rf"^{package.replace('_', '-')}==(\S+)", locked, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def readable() -> bool:
@@ -209,12 +195,11 @@ def nested(values: Mapping[str, Any], key: str) -> Source:
     Raises `InputError` if a job would have to write its texts first.
     """
     made = settings_of(values, key)
-    for name, value in (("model", made.writer), ("keywords_of", made.keywords_of)):
-        if value:
-            raise InputError(
-                f"{key}.{name} is {show(value)}, but only an entry of `collections` can have its "
-                f"texts written; expected {key}.texts, a file"
-            )
+    if made.writer:
+        raise InputError(
+            f"{key}.model is {show(made.writer)}, but only an entry of `collections` can have its "
+            f"texts written; expected {key}.texts, a file"
+        )
     return made
 
 
@@ -224,35 +209,10 @@ def typed(values: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: known[name] for name in values if name != "language"}
 
 
-def counts(collection: Collection) -> Counts:
-    """Count what a collection holds. A passage is relevant if its grade is 1 or more."""
-    splits = {}
+def relevant_queries(collection: Collection) -> dict[str, int]:
+    """Count the queries of each judged split that have a relevant passage: a grade of 1 or more."""
+    counts = {}
     for split, rows in collection.qrels.items():
         is_relevant = rows["passage_id"].notna() & (rows["grade"] > 0)
-        queries = int(rows.loc[is_relevant, "query_id"].nunique())
-        # a published split may lose all of its judgments, since some are dropped
-        splits[split] = Judgments(queries, int(rows["grade"].max()) if len(rows) else None)
-    return Counts(len(collection.passages), splits)
-
-
-def check_needed(needed: Mapping[str, Any], collection: str, counts: Counts) -> None:
-    """Raise `InputError` if a setting needs more than a collection has.
-
-    needed: for each setting, such as ``stages.stage1.queries``, its quantity (`queries`, `passages`
-    or `grade`), its split and its value (`cdmae.config.systems.needed`). Quantities that `counts`
-    lacks are not checked.
-    """
-    where = f"collections.{collection}"
-    for key, (quantity, split, number) in needed.items():
-        judged = counts.splits.get(split, Judgments(None, None))
-        most, words = {
-            "passages": (counts.passages, f"the passages of {where}"),
-            "grade": (judged.highest, f"the highest grade of {where}, split {split}"),
-            "queries": (
-                judged.queries,
-                f"the queries of {where}, split {split}, that have a relevant passage",
-            ),
-        }[quantity]
-        if most is not None and number > most:
-            words = f"{key} is {number}; expected up to {most}, {words}"
-            raise InputError(words, keys=tuple(key.split(".")))
+        counts[split] = int(rows.loc[is_relevant, "query_id"].nunique())
+    return counts

@@ -1,7 +1,7 @@
 """Read documents: Markdown, reStructuredText, HTML and plain text, as headings and paragraphs.
 
-markdown-it-py, docutils and lxml parse them. Links keep their texts; images, addresses, comments,
-navigation and in-page tables of contents are dropped. Rows of tables and code stay whole.
+markdown-it-py, docutils and lxml parse them. Links keep their texts; images, addresses, comments
+and navigation are dropped. Rows of tables and code stay whole.
 """
 
 from __future__ import annotations
@@ -81,41 +81,33 @@ def _html(text: str) -> Iterator[Block]:
     if "<body" not in text:
         text = f"<body>{text}</body>"
     page = lxml.html.document_fromstring(text.encode(), parser=parser)
-    main = next(found[0] for path in _MAIN if (found := page.xpath(path)))
+    main = [element for path in _MAIN for element in page.xpath(path)][0]
     dropped = " | ".join(f"//{tag}" for tag in _DROPPED.split("|"))
     for element in page.xpath(f"{dropped} | {_LINKS}"):
         element.drop_tree()
-    for item in page.xpath("//li[.//a[starts-with(@href, '#')]]"):
-        links = "".join(link.text_content() for link in item.xpath(".//a[starts-with(@href, '#')]"))
-        if "".join(links.split()) == "".join(item.text_content().split()):
-            item.drop_tree()
+    for line_break in page.iter("br"):
+        line_break.tail = f" {line_break.tail or ''}"
     yield from _blocks_in(main)
 
 
 def _blocks_in(element: HtmlElement) -> Iterator[Block]:
     """Yield the blocks in an element; inline elements are parts of a paragraph."""
-    paragraph: list[str] = []
+    paragraph = [element.text or ""]
+    for child in element:
+        if child.tag in _INLINE:
+            paragraph.append(child.text_content())
+        else:
+            yield from _paragraph(paragraph)
+            yield from _block(child)
+            paragraph = []
+        paragraph.append(child.tail or "")
+    yield from _paragraph(paragraph)
 
-    def paragraphs() -> Iterator[Block]:
-        text = _joined("".join(paragraph))
-        paragraph.clear()
-        if text:
-            yield Block(TEXT, text)
 
-    def walk(inner: HtmlElement) -> Iterator[Block]:
-        paragraph.append(inner.text or "")
-        for child in inner:
-            if child.tag in _INLINE:
-                if child.tag == "br":
-                    paragraph.append(" ")
-                yield from walk(child)
-            else:
-                yield from paragraphs()
-                yield from _block(child)
-            paragraph.append(child.tail or "")
-
-    yield from walk(element)
-    yield from paragraphs()
+def _paragraph(parts: list[str]) -> Iterator[Block]:
+    text = _joined("".join(parts))
+    if text:
+        yield Block(TEXT, text)
 
 
 def _block(element: HtmlElement) -> Iterator[Block]:

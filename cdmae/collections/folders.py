@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.collections import Source, judged
-from cdmae.collections.leakage import check_shares, expected_after, hold_out, judged_after
 from cdmae.collections.tables import PACKED, SUFFIXES, suffix_of
 from cdmae.errors import InputError
 from cdmae.fields import show
@@ -23,19 +22,14 @@ _SHARD = re.compile(r"-\d+-of-\d+$")  # of the name of one of several tables of 
 class Folder(Source):
     """Hold the settings of a source of files; all methods use the files of `parts`."""
 
-    def __post_init__(self) -> None:
-        """Raise an error if `holdout` leaves no training queries."""
-        check_shares(self.holdout)
-
     def parts(self) -> judged.Parts:
         """Find the collection's files; raises `InputError` for missing files."""
         raise NotImplementedError
 
-    def judged(self) -> dict[str, bool]:
+    def own_splits(self) -> dict[str, bool]:
         """Return, for each split with queries, whether it has judgments."""
         parts = self.parts()
-        known = {split: split in parts.qrels for split in parts.queries}
-        return judged_after(known, self.holdout, self.path)
+        return {split: split in parts.qrels for split in parts.queries}
 
     def depends(self) -> list[Path]:
         """List the files from which the collection is made, without duplicates."""
@@ -43,19 +37,26 @@ class Folder(Source):
         every = [parts.passages, *parts.queries.values(), *parts.qrels.values()]
         return list(dict.fromkeys(file for rows in every for file in rows.files))
 
-    def expected(self) -> tuple[int, float, dict[str, int]]:
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
         """Estimate the passages and the words per passage; count the queries of each split."""
         parts = self.parts()
         asked = {split: parts.qrels.get(split, rows) for split, rows in parts.queries.items()}
         queries = {split: len({row[0] for _, row in rows.rows()}) for split, rows in asked.items()}
-        return *parts.passages.size(), expected_after(queries, self.holdout)
+        return *parts.passages.size(), queries
 
-    def load(self, threads: int = 1) -> Collection:
-        """Read the collection; `threads` is not used because nothing is computed."""
-        self.judged()  # checks `holdout`
+    def read(self, threads: int) -> Collection:
+        """Read the files; `threads` is not used because nothing is computed."""
         name = type(self).__module__.rpartition(".")[2]
-        collection = judged.load(self.parts(), {"source": name, "titles": self.titles})
-        return hold_out(collection, self.holdout, self.holdout_seed)
+        return judged.load(self.parts(), {"source": name, "titles": self.titles})
+
+
+def files_below(folder: Path) -> list[Path]:
+    """List the files in a folder and in the folders below it, except hidden files."""
+    found = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(parent, name) for name in names if not name.startswith(".")]
+    return sorted(found)
 
 
 def tables_at(folder: Path, name: str, suffixes: tuple[str, ...]) -> list[Path]:
@@ -102,7 +103,7 @@ def check_folder(path: str) -> Path:
     """
     folder = Path(os.path.expanduser(path))
     try:
-        next(os.scandir(folder if path.strip() else path), None)
+        next(os.scandir(folder), None)
     except OSError as error:
         raise InputError(
             f"path is {show(path)}, and {show(str(folder.absolute()))} cannot be read "

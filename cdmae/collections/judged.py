@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
-# the share of judgments whose queries or passages a collection may lack, as published ones do
-MOST_ABSENT = 0.1
-_SHOWN = 100  # the most characters of an id in messages
+# the share of judgments whose queries or passages a collection may lack, as published ones do;
+# wrong ids are usually wrong in all of them
+MOST_ABSENT = 0.5
 _SAMPLE = 1000  # rows of each file from which the size of a collection is estimated
 
 
@@ -70,14 +70,12 @@ class Rows:
 class Parts:
     """Hold the inputs of a collection: its passages, and the queries and judgments of each split.
 
-    Several splits may share their queries. Users cannot correct a `published` collection: any
-    number of its judgments may be repeated, or be of unknown queries or passages.
+    Several splits may share their queries.
     """
 
     passages: Rows
     queries: dict[str, Rows]
     qrels: dict[str, Rows]
-    published: bool = False
 
 
 def load(parts: Parts, about: dict[str, Any]) -> Collection:
@@ -93,38 +91,28 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
     whole = pc.binary_join_element_wise(read["title"], read["text"], "")
     table = read.filter(pc.not_equal(pc.utf8_trim_whitespace(whole), "")).select(PASSAGES.names)
     if not len(table):
-        reason = ": no passage has any text" if len(read) else ""
-        raise InputError(f"{parts.passages.path} holds no passages{reason}")
-    about = {
-        **about,
-        "passages": len(table),
-        "passages without text, dropped": len(read) - len(table),
-    }
-    return asked(parts, table, read["passage_id"].to_pandas(), about)
+        raise InputError(f"{parts.passages.path} holds no passages with text")
+    return asked(parts, table, about | {"passages without text, dropped": len(read) - len(table)})
 
 
-def asked(parts: Parts, table: pa.Table, every: pd.Series, about: dict[str, Any]) -> Collection:
-    """Read and check the queries and judgments of passages.
-
-    table: the passages. every: their ids, and those of passages without text.
-    """
+def asked(parts: Parts, table: pa.Table, about: dict[str, Any]) -> Collection:
+    """Read and check the queries and judgments of the passages in a table."""
     from cdmae.collections.store import Collection
 
-    about = {**about, "queries": {}}
-    kept = table["passage_id"].to_pandas()
+    ids = table["passage_id"].to_pandas()
     by_path = {rows.path: _queries(rows) for rows in parts.queries.values()}
     queries = {}
     qrels = {}
+    read = {}
     for split, rows in parts.queries.items():
         frame = by_path[rows.path]
-        counts = {"read": len(frame)}
+        read[split] = {"queries": len(frame)}
         if split in parts.qrels:
-            qrels[split], found = _qrels(parts, split, frame, every, kept)
+            qrels[split], found = _qrels(parts, split, frame["query_id"], ids)
+            read[split] |= found
             frame = frame[frame["query_id"].isin(qrels[split]["query_id"])].reset_index(drop=True)
-            counts |= {**found, "judged": len(frame), "judgments": len(qrels[split])}
         queries[split] = frame
-        about["queries"][split] = counts
-    return Collection(table, queries, qrels, about)
+    return Collection(table, queries, qrels, about | {"read": read})
 
 
 def _frame(rows: Rows, *columns: str) -> pd.DataFrame:
@@ -145,62 +133,43 @@ def _queries(rows: Rows) -> pd.DataFrame:
 
 def _check_unique(rows: Rows, frame: pd.DataFrame) -> None:
     """Raise `InputError` for the first row with a repeated id, which is in the first column."""
-    ids = frame.iloc[:, 0]
-    repeated = ids.duplicated()
-    if repeated.any():
-        row = int(repeated.argmax())
-        first = frame["line"][int((ids == ids[row]).argmax())]
-        where = f"{rows.path}, line {frame['line'][row]}"
-        raise InputError(f"{where}: the id {_short(ids[row])} is already on line {first}")
+    repeated = frame[frame.iloc[:, 0].duplicated()]
+    if len(repeated):
+        where = f"{rows.path}, line {repeated['line'].iloc[0]}"
+        raise InputError(f"{where}: the id {printable(repeated.iloc[0, 0])} is repeated")
 
 
 def _qrels(
-    parts: Parts, split: str, queries: pd.DataFrame, every: pd.Series, kept: pd.Series
+    parts: Parts, split: str, queries: pd.Series, passages: pd.Series
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return a split's judgments, and the number of irregular judgments of each kind.
 
-    every, kept: the ids of all passages, and of those with text.
+    queries, passages: the ids of those that the collection has. Of repeated judgments, the first
+    counts.
     """
     rows = parts.qrels[split]
     frame = _frame(rows, "query_id", "passage_id", "grade")
-    highest = frame["grade"].max()
-    if frame.empty:
-        raise InputError(f"{rows.path} holds no judgments; delete it if the split has none")
-    if highest < 1:
+    if frame.empty or frame["grade"].max() < 1:
         raise InputError(
-            f"{rows.path} marks no passage as relevant for split {split}: the highest grade is "
-            f"{highest}; expected judgments with a grade of 1 or more, or a split without judgments"
+            f"{rows.path} marks no passage as relevant for split {split}; expected judgments with "
+            "a grade of 1 or more, or a split without judgments"
         )
-    has_text = frame["passage_id"].isin(kept)
-    is_known = frame["passage_id"].isin(every)
-    irregular = {
-        "of unknown queries": ~frame["query_id"].isin(queries["query_id"]),
-        "of unknown passages": ~is_known,
-        "repeated": frame.duplicated(["query_id", "passage_id"]),
-    }
+    is_known = frame["passage_id"].isin(passages)
+    is_asked = frame["query_id"].isin(queries)
+    is_repeated = frame.duplicated(["query_id", "passage_id"])
+    for is_present, file in ((is_asked, parts.queries[split]), (is_known, parts.passages)):
+        if 1 - is_present.mean() > MOST_ABSENT:
+            query, passage, _, line = frame.iloc[int(is_present.argmin())]
+            raise InputError(
+                f"{rows.path}, line {line}: query {printable(query)}, passage "
+                f"{printable(passage)}: not in {file.path}, like most others"
+            )
     counts = {
-        "judgments read": len(frame),
-        "judgments of dropped passages": int((is_known & ~has_text).sum()),
+        "judgments": len(frame),
+        "judgments of unknown queries": int((~is_asked).sum()),
+        "judgments of passages that are unknown or without text": int((~is_known).sum()),
+        "judgments repeated": int(is_repeated.sum()),
     }
-    for fault, mask in irregular.items():
-        most = 1.0 if parts.published else 0.0 if fault == "repeated" else MOST_ABSENT
-        if mask.mean() > most:
-            query, passage, _, line = frame.iloc[int(mask.argmax())]
-            reason = {
-                "of unknown queries": f"the query is not in {parts.queries[split].path}",
-                "of unknown passages": f"the passage is not in {parts.passages.path}",
-                "repeated": "the judgment is repeated",
-            }[fault]
-            words = f"query {_short(query)}, passage {_short(passage)}: {reason}"
-            raise InputError(f"{rows.path}, line {line}: {words}")
-        if mask.any():
-            counts[f"judgments {fault}"] = int(mask.sum())
-    frame["passage_id"] = frame["passage_id"].where(has_text)
-    kept_rows = ~(irregular["of unknown queries"] | irregular["repeated"])
+    frame["passage_id"] = frame["passage_id"].where(is_known)
     columns = ["query_id", "passage_id", "grade"]
-    return frame.loc[kept_rows, columns].reset_index(drop=True), counts
-
-
-def _short(value: str) -> str:
-    """Shorten an id for a message."""
-    return printable(value, _SHOWN)
+    return frame.loc[is_asked & ~is_repeated, columns].reset_index(drop=True), counts

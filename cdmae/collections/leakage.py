@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +16,7 @@ from annotated_types import Gt, Lt
 from pydantic import Field
 
 from cdmae.errors import InputError
-from cdmae.fields import Natural, Real
+from cdmae.fields import Natural, Real, show
 from cdmae.formats import count
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def components(size: int, pairs: Iterable[tuple[int, int]] | np.ndarray) -> np.n
     return first_rows[numbers]
 
 
-# --- holdout: the settings `holdout` and `holdout_seed` of a source -------------------------------
+# --- holdout: the settings `holdout` and `holdout_seed` of every source ---------------------------
 
 Holdout = Annotated[
     dict[str, Annotated[Real, Gt(0), Lt(1)]],
@@ -74,42 +75,26 @@ Holdout = Annotated[
 HoldoutSeed = Annotated[Natural, Field(description="Seed of the draw of `holdout`.")]
 
 
-def check_shares(shares: dict[str, float]) -> None:
-    """Raise `InputError` if the shares leave no training queries."""
-    whole = sum(shares.values())
-    if whole >= 1:
-        raise InputError(
-            f"holdout takes {whole:g} of {DIVIDED}; expected shares with a sum below 1"
-        )
-
-
-def judged_after(judged: dict[str, bool], shares: dict[str, float], name: str) -> dict[str, bool]:
+def splits_after(judged: dict[str, bool], shares: dict[str, float]) -> dict[str, bool]:
     """Return, for each split, whether it has judgments after `hold_out`.
 
-    name: the name of the collection. Raises `InputError` if there are no training queries, or if a
-    split in `shares` already exists.
+    Raises `InputError` if there are no training queries, or if a split in `shares` already exists.
     """
-    if shares and not judged.get(DIVIDED):
+    if shares and (not judged.get(DIVIDED) or judged.keys() & shares.keys()):
         splits = ", ".join(split for split, has in judged.items() if has) or "none"
         raise InputError(
-            f"holdout takes queries from the split {DIVIDED}, which {name} does not have (judged "
-            f"splits: {splits}); rename one of them to {DIVIDED}, or remove holdout"
+            f"holdout is {show(shares)}, and the judged splits are {splits}; expected new splits, "
+            f"which take queries from the split {DIVIDED}"
         )
-    for split in shares:
-        if split in judged:
-            raise InputError(
-                f"holdout names {split}, but {name} already has queries of this split; remove it "
-                "from holdout, or choose another name"
-            )
     return judged | dict.fromkeys(shares, True)
 
 
-def expected_after(queries: dict[str, int], shares: dict[str, float]) -> dict[str, int]:
+def queries_after(queries: dict[str, int], shares: dict[str, float]) -> dict[str, int]:
     """Return the expected number of queries by split, after `hold_out`."""
+    if not shares:
+        return queries
     divided = queries.get(DIVIDED, 0)
     held_out = {split: round(share * divided) for split, share in shares.items()}
-    if not held_out:
-        return queries
     return queries | {DIVIDED: divided - sum(held_out.values())} | held_out
 
 
@@ -129,26 +114,12 @@ def hold_out(collection: Collection, shares: dict[str, float], seed: int) -> Col
 
     new_queries = dict(collection.queries)
     new_qrels = dict(collection.qrels)
-    counts = dict(collection.about["queries"])
     for split in (DIVIDED, *shares):
         chosen = queries[splits == split].reset_index(drop=True)
         judgments = qrels[qrels["query_id"].isin(chosen["query_id"])].reset_index(drop=True)
         new_queries[split] = chosen
         new_qrels[split] = judgments
-        counts[split] = {"judged": len(chosen), "judgments": len(judgments)}
-    counts[DIVIDED] = collection.about["queries"][DIVIDED] | counts[DIVIDED]
-    sizes = _sizes(groups)
-    about = {
-        **collection.about,
-        "queries": counts,
-        "holdout": {
-            "from": DIVIDED,
-            "shares": shares,
-            "seed": seed,
-            "groups of queries that share a passage or a text": len(sizes),
-            "largest group": max(sizes.values()),
-        },
-    }
+    about = collection.about | {"holdout": shares}
     return replace(collection, queries=new_queries, qrels=new_qrels, about=about)
 
 
@@ -173,14 +144,6 @@ def _links(queries: pd.DataFrame, qrels: pd.DataFrame) -> np.ndarray:
     return pd.DataFrame({"first": first, "row": shared["row"]}).to_numpy()
 
 
-def _sizes(groups: np.ndarray) -> dict[int, int]:
-    """Return the number of queries in each group."""
-    import numpy as np
-
-    first_rows, sizes = np.unique(groups, return_counts=True)
-    return dict(zip(first_rows.tolist(), sizes.tolist(), strict=True))
-
-
 def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: int) -> pd.Series:
     """Assign each query to a split, by a hash of its group and the seed.
 
@@ -188,7 +151,7 @@ def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: i
     """
     import pandas as pd
 
-    sizes = _sizes(groups)
+    sizes = Counter(groups.tolist())
     wanted = {split: round(share * len(ids)) for split, share in shares.items()}
     room = dict(wanted)
     split_of = {}
@@ -199,16 +162,12 @@ def _drawn(ids: pd.Series, groups: np.ndarray, shares: dict[str, float], seed: i
             room[fitting[0]] -= sizes[group]
     for split, number in wanted.items():
         held = number - room[split]
-        if not number or held < _LEAST * number:
+        if not number or held < _LEAST * number or DIVIDED not in split_of.values():
             raise InputError(
                 f"holdout gives {split} {shares[split]} of {DIVIDED}, {count(number)} of "
                 f"{count(len(ids))} queries, of which {count(held)} can be held out: queries that "
                 "share a relevant passage or a text stay together, and the largest group has "
-                f"{count(max(sizes.values()))}; expected other shares, or a split {split} in the "
-                "data"
+                f"{count(max(sizes.values()))}; expected other shares, which leave queries for "
+                f"{DIVIDED}"
             )
-    if DIVIDED not in split_of.values():
-        raise InputError(
-            f"holdout takes all {count(len(ids))} queries of {DIVIDED}; expected smaller shares"
-        )
     return pd.Series(groups).map(split_of)

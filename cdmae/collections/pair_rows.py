@@ -13,8 +13,8 @@ DPR
     ``question``, ``positive_ctxs``, ``negative_ctxs``, ``hard_negative_ctxs``; a passage has
     ``passage_id``, ``title``, ``text``, and perhaps ``score``
 
-A value may be a list, or in CSV and TSV a list in JSON. A row may have several positives. A column
-``id`` or ``url`` names the only positive of its row.
+A value may be a list. A row may have several positives. A column ``id`` or ``url`` names the only
+positive of its row.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ LABEL = ("label", "score")
 class Passage:
     """A passage of a row; `name` is its id, and `score` its score, if the row has them.
 
-    of_row: whether its id is the row's, which several texts may share.
+    of_corpus: whether it is in a table of passages.
     """
 
     text: str
     title: str = ""
     name: str = ""
     score: float | None = None
-    of_row: bool = False
+    of_corpus: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _pair(row: Row, query: str, positive: str) -> Pair:
         raise row.fault(f"{positive} has no passage; expected at least one")
     if len(positives) == 1 and not positives[0].name:
         name = row.text(*IDS, required=False)
-        positives = [replace(positives[0], name=name, of_row=True)]
+        positives = [replace(positives[0], name=name)]
     relevant = True
     own = [passage.score for passage in (*positives, *negatives)]
     scores = row.numbers("pos_scores") + row.numbers("neg_scores") if None in own else own

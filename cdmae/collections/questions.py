@@ -6,7 +6,7 @@ file, or below the heading, are relevant. A question may have several rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,14 +14,10 @@ from cdmae.collections import pair_rows, tables
 from cdmae.collections.leakage import key_of
 from cdmae.collections.tables import Row
 from cdmae.errors import InputError
-from cdmae.fields import show, suggestion
+from cdmae.fields import show
 
 if TYPE_CHECKING:
     import pandas as pd
-
-IDS = ("id", "_id", "passage_id", "docid", "url")
-FILE = ("file", "path", "document", "page")
-HEADING = ("heading", "section", "title")
 
 
 class Passage(NamedTuple):
@@ -58,38 +54,38 @@ def read(table: Path, passages: Sequence[Passage]) -> tuple[pd.DataFrame, pd.Dat
 
 def _answers(row: Row, passages: Sequence[Passage]) -> list[Passage]:
     """Return the passages at the place that a row names."""
-    name = row.text(*IDS, required=False)
-    file = row.text(*FILE, required=False)
-    heading = row.text(*HEADING, required=False)
-    if not (name or file or heading):
+    found = list(passages)
+    given = {what: row.text(*columns, required=False) for what, (columns, _) in PLACES.items()}
+    if not any(given.values()):
         columns = ", ".join(map(show, row.values))
         raise row.fault(f"the question has no id, file or heading; the table has {columns}")
-    found = passages
-    if name:
-        found = [passage for passage in found if passage.name == name]
-        _check(row, "id", name, found, (passage.name for passage in passages))
-    if file:
-        found = [passage for passage in found if _is_file(passage.file, file)]
-        _check(row, "file", file, found, (passage.file for passage in passages))
-        files = sorted({passage.file for passage in found})
-        if len(files) > 1:
-            raise row.fault(f"file is {show(file)}, which could be {' or '.join(files)}")
-    if heading:
-        wanted = key_of(heading)
-        among = found
-        found = [each for each in found if wanted in map(key_of, (*each.headings, each.title))]
-        _check(row, "heading", heading, found, (part for each in among for part in each.headings))
-    return list(found)
+    for what, place in given.items():
+        if place:
+            _, is_at = PLACES[what]
+            found = [passage for passage in found if is_at(passage, place)]
+        if not found:
+            raise row.fault(f"{what} is {show(place)}, of which there is no passage")
+    return found
 
 
-def _is_file(path: str, given: str) -> bool:
-    """Return whether a path in the folder ends with a given one, which may lack its suffix."""
+def _has_name(passage: Passage, name: str) -> bool:
+    return passage.name == name
+
+
+def _is_in(passage: Passage, file: str) -> bool:
+    """Return whether the path of a passage's file ends with a given one, perhaps without suffix."""
+    path = passage.file
     ends = f"/{path}", f"/{PurePosixPath(path).with_suffix('')}" if path else ""
-    return any(end.endswith(f"/{given.lstrip('./')}") for end in ends)
+    return any(end.endswith(f"/{file.lstrip('./')}") for end in ends)
 
 
-def _check(row: Row, what: str, given: str, found: Sequence[Passage], known: Iterator[str]) -> None:
-    if not found:
-        near = suggestion(given, list(dict.fromkeys(filter(None, known)))[:1000])
-        near = near if near.startswith("did") else "see passages.parquet or `./run search` for ids"
-        raise row.fault(f"{what} is {show(given)}, of which there is no passage; {near}")
+def _is_below(passage: Passage, heading: str) -> bool:
+    return key_of(heading) in map(key_of, (*passage.headings, passage.title))
+
+
+# the columns of a table of questions that name the place of an answer
+PLACES = {
+    "id": (("id", "_id", "passage_id", "docid", "url"), _has_name),
+    "file": (("file", "path", "document", "page"), _is_in),
+    "heading": (("heading", "section", "title"), _is_below),
+}

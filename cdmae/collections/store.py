@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdmae.arrays import open_parquet, read_batches, read_frame, reading
-from cdmae.collections import check_rows
+from cdmae.arrays import open_parquet, read_frame, reading
 from cdmae.errors import InputError
 from cdmae.files import complete, write_json
 from cdmae.log import say
@@ -40,7 +39,7 @@ class Collection:
     passages: a table (passage_id, title, text), P rows, of which MS MARCO's take 4 GB. queries: for
     each split, a frame (query_id, text). qrels: for each split with judgments, a frame (query_id,
     passage_id, grade); passage_id is missing if the passage is not in the collection. about: facts
-    to record as JSON values, such as versions, counts, and reasons for dropped rows. shared: the
+    to record as JSON values, such as versions, and the numbers of dropped rows. shared: the
     folder of another collection that has the same passages, which are linked instead of written.
     """
 
@@ -72,18 +71,15 @@ def table_of(rows: Iterable[tuple[Any, ...]], schema: pa.Schema = PASSAGES) -> p
 def write_collection(folder: Path | str, collection: Collection) -> int:
     """Write the four files of a collection, with row numbers as ids; return the passage count P.
 
-    Raises `InputError` if a judgment refers to an unknown id. A judgment without a passage id gets
-    the row P, which no run can contain.
+    A judgment without a passage id gets the row P, which no run can contain.
     """
     import pandas as pd  # imported late, because most jobs do not need it
 
     folder = Path(folder)
     passages = collection.passages.cast(PASSAGES)
-    check_rows(len(passages), "passages")
     queries = []
     qrels = []
     for split, frame in collection.queries.items():
-        check_rows(len(frame), f"queries of split {split}")
         queries.append(frame[["query_id", "text"]].assign(split=split))
         if split in collection.qrels:
             query_rows = pd.Series(np.arange(len(frame), dtype=np.int32), index=frame["query_id"])
@@ -96,7 +92,12 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
             pq.write_table(passages, aside, row_group_size=ROW_GROUP, write_page_checksum=True)
     _write_frames(folder / "queries.parquet", QUERIES, queries)
     _write_frames(folder / "qrels.parquet", QRELS, qrels)
-    write_json(folder / "about.json", collection.about)
+    counts = {
+        "passages": len(passages),
+        "queries": {split: len(frame) for split, frame in collection.queries.items()},
+        "judgments": {split: len(frame) for split, frame in collection.qrels.items()},
+    }
+    write_json(folder / "about.json", collection.about | counts)
     return len(passages)
 
 
@@ -115,18 +116,15 @@ def _numbered(
             f"{lost.sum():,} judgments of split {split} are for passages that do not exist: they "
             "count as relevant, and every run misses them"
         )
-    query = judgments["query_id"].map(query_rows)
     judged = pa.array(judgments["passage_id"], pa.string())
-    passage = pc.index_in(judged, ids.combine_chunks()).to_pandas().set_axis(judgments.index)
-    passage = passage.where(~lost, len(ids))
-    unknown = judgments[query.isna() | passage.isna()]
-    if len(unknown):
-        raise InputError(
-            f"the qrels of split {split} name an unknown id: {unknown.iloc[0].to_dict()}; add "
-            "the query or passage, or remove the judgment"
-        )
+    passage = pc.index_in(judged, ids.combine_chunks()).fill_null(len(ids))
     rows = pd.DataFrame(
-        {"split": split, "query": query, "passage": passage, "grade": judgments["grade"]}
+        {
+            "split": split,
+            "query": judgments["query_id"].map(query_rows).to_numpy(),
+            "passage": passage.to_numpy(),
+            "grade": judgments["grade"].to_numpy(),
+        }
     )
     return rows.sort_values(["query", "passage"], kind="stable")
 
@@ -136,9 +134,8 @@ def _write_frames(path: Path, schema: pa.Schema, frames: list[pd.DataFrame]) -> 
     import pandas as pd
 
     frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
-    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     with complete(path) as aside:
-        pq.write_table(table, aside, write_page_checksum=True)
+        frame.to_parquet(aside, index=False, schema=schema, write_page_checksum=True)
 
 
 def count_passages(folder: Path | str) -> int:
@@ -164,26 +161,19 @@ def stream_passages(
     first: int = 0,
     last: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the passages from row `first` up to `last` (None: the end) in tables of `rows` rows.
+    """Yield the passages from row `first` up to `last` (None: the end) in tables of up to `rows`.
 
-    The last table may be shorter. Memory holds one table and the row group that it is cut from.
+    Memory holds one row group of the file.
     """
     file, edges = _passages(folder)
-    path = Path(folder) / "passages.parquet"
     last = int(edges[-1]) if last is None else last
-    groups = np.flatnonzero((edges[:-1] < last) & (edges[1:] > first) & (first < last))
-    table = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
-    row = int(edges[groups[0]]) if len(groups) else 0  # row of the batch's first passage
-    for batch in read_batches(file, path, rows, groups.tolist(), columns):
-        skipped = max(0, first - row)
-        inside = batch.slice(skipped, max(0, last - row - skipped))
-        row += len(batch)
-        table = pa.concat_tables([table, pa.Table.from_batches([inside])])
-        while len(table) >= rows:
-            yield table.slice(0, rows)
-            table = table.slice(rows)
-    if len(table):
-        yield table
+    for group, (begin, end) in enumerate(pairwise(edges.tolist())):
+        if begin < last and end > first:
+            with reading(Path(folder) / "passages.parquet"):
+                table = file.read_row_group(group, columns)
+            inside = range(max(first, begin) - begin, min(last, end) - begin, rows)
+            for row in inside:
+                yield table.slice(row, min(rows, inside.stop - row))
 
 
 def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:

@@ -8,25 +8,33 @@ Parquet file.
 
 from __future__ import annotations
 
+import bz2
 import csv
+import gzip
 import io
 import json
 import lzma
 import math
-import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, TextIO
 
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.files import check_file
 
+
+def _open_zstd(path: Path, mode: str, **how: Any) -> TextIO:
+    import pyarrow as pa
+
+    return io.TextIOWrapper(io.BufferedReader(pa.input_stream(str(path))), **how)
+
+
+PACKED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _open_zstd}
 SUFFIXES = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
-PACKED = (".gz", ".bz2", ".xz", ".zst")
 IDS = ("_id", "id", "docid", "doc_id", "passage_id", "psg_id", "pid", "url")
 TITLE = ("title", "heading")
 TEXT = ("text", "contents", "content", "passage", "body")
@@ -45,7 +53,6 @@ _HEADER = {
     "question",
     "topic",
 }
-_NUMBER = re.compile(r"[+-]?[0-9]{1,9}(\.0*)?")
 _RATIO = 3  # the compression ratio of text, for estimates
 
 
@@ -75,20 +82,11 @@ class Row:
             raise self.fault(f"{' or '.join(names)} is missing or empty; it has {columns}")
         if not isinstance(value, str):
             raise self.fault(f"{key} is {show(value)}; expected text")
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            words = f"{key} contains half a surrogate pair, which is not a character"
-            raise self.fault(words) from None
         return value
 
     def values_of(self, key: str) -> list[Any]:
-        """Return the values of a column; in CSV and TSV, a list is written as JSON."""
+        """Return the values of a column, which may hold a list."""
         value = self.values.get(key)
-        is_text = isinstance(value, str) and suffix_of(self.path) in (".csv", ".tsv")
-        if is_text and value.lstrip().startswith("["):
-            with suppress(ValueError, RecursionError):  # a text with a bracket
-                value = json.loads(value)
         if value is None or value == "":
             return []
         return value if isinstance(value, list) else [value]
@@ -99,7 +97,7 @@ class Row:
         for value in self.values_of(key):
             try:
                 number = float("nan" if isinstance(value, bool) else value)
-            except (TypeError, ValueError, OverflowError):
+            except (TypeError, ValueError):
                 number = math.nan
             if not math.isfinite(number):
                 raise self.fault(f"{key} has {show(value)}; expected finite numbers")
@@ -108,12 +106,12 @@ class Row:
 
     def grade(self, *names: str) -> int:
         """Return the grade of a judgment, a whole number that fits into 16 bits."""
-        value = next((str(self.values[name]).strip() for name in names if name in self.values), "")
-        number = int(float(value)) if _NUMBER.fullmatch(value) else 2**15
-        if not -(2**15) <= number < 2**15:
-            words = f"the grade is {show(value)}; expected a whole number from -32768 to 32767"
-            raise self.fault(words)
-        return number
+        name = next((name for name in names if name in self.values), "grade")
+        (number,) = self.numbers(name) or [math.nan]
+        if not number.is_integer() or abs(number) >= 2**15:
+            words = f"the grade is {show(self.values.get(name))}; expected a whole number"
+            raise self.fault(f"{words} from -32767 to 32767")
+        return int(number)
 
 
 def fault(path: Path, number: int, words: str) -> InputError:
@@ -191,14 +189,12 @@ def suffix_of(path: Path) -> str:
 def rows(path: Path, columns: tuple[str, ...] = ()) -> Iterator[Row]:
     """Yield the rows of a table; columns: the columns of a file without header and quotation."""
     suffix = suffix_of(path)
-    if columns:
-        found = _plain(path, columns)
-    elif suffix == ".parquet":
+    if suffix == ".parquet":
         found = _parquet(path)
     elif suffix in (".json", ".jsonl"):
         found = _objects(path)
     else:
-        found = _delimited(path, "\t" if suffix == ".tsv" else ",")
+        found = _delimited(path, "," if suffix == ".csv" else "\t", columns)
     for number, values in found:
         yield Row(path, number, {key.strip().casefold(): value for key, value in values.items()})
 
@@ -211,68 +207,40 @@ def size(paths: list[Path]) -> int:
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the number of each line, from 1, and its text; empty lines are left out."""
-    for number, line in _decoded(path):
-        if line.strip():
-            yield number, line.rstrip("\r\n")
-
-
-def _decoded(path: Path) -> Iterator[tuple[int, str]]:
     with opened(path) as file:
-        for number, raw in enumerate(file, start=1):
-            try:
-                line = raw.decode("utf-8")
-            except UnicodeDecodeError as error:
-                byte = f"byte 0x{raw[error.start]:02x}"
-                words = f"{path}, line {number} is not UTF-8 ({byte}); convert the file to UTF-8"
-                raise InputError(words) from None
-            yield number, line.removeprefix("\ufeff") if number == 1 else line
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield number, line.rstrip("\r\n")
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """Open a file, plain or compressed; raise `InputError` if it cannot be read."""
+def opened(path: Path) -> Iterator[TextIO]:
+    """Open a file of text, plain or compressed; raise `InputError` if it cannot be read."""
     check_file(path)
+    open_text = PACKED.get(path.suffix, open)
     try:
-        if path.suffix == ".xz":
-            with lzma.open(path) as file:
-                yield io.BufferedReader(file)
-        elif path.suffix in PACKED:
-            import pyarrow as pa
-
-            with pa.input_stream(str(path)) as stream:
-                yield io.BufferedReader(stream)
-        else:
-            with open(path, "rb") as file:
-                yield file
+        with open_text(path, "rt", encoding="utf-8-sig", newline="\n") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 ({error}); convert the file to UTF-8") from None
     except (OSError, EOFError, lzma.LZMAError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path} cannot be read ({reason}); expected a complete file") from None
-
-
-def _plain(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in lines(path):
-        cells = line.split("\t")
-        if len(cells) != len(columns):
-            words = f"{len(cells)} columns separated by tabs; expected {', '.join(columns)}"
-            raise fault(path, number, words)
-        if number == 1 and _HEADER.issuperset(cell.strip().lower() for cell in cells):
-            raise fault(path, number, f"a header ({', '.join(cells)}); delete the line")
-        yield number, dict(zip(columns, cells, strict=True))
+        raise InputError(f"{path} cannot be read ({error}); expected a complete file") from None
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of a list, or of a file with one object per line."""
     found: Iterator[tuple[int, Any]] = lines(path)
     _, first = next(lines(path), (0, ""))
-    try:
-        if suffix_of(path) == ".json" and first.lstrip().startswith("["):
-            found = enumerate(json.loads("".join(line for _, line in _decoded(path))), start=1)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON that can be read ({error})") from None
+    if suffix_of(path) == ".json" and first.lstrip().startswith("["):
+        with opened(path) as file:
+            try:
+                found = enumerate(json.load(file), start=1)
+            except ValueError as error:
+                raise InputError(f"{path} is not JSON that can be read ({error})") from None
     for number, entry in found:
         try:
             value = json.loads(entry) if isinstance(entry, str) else entry
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             words = f"not JSON that can be read ({error}); expected one object per line"
             raise fault(path, number, words) from None
         if not isinstance(value, dict):
@@ -281,23 +249,34 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, value
 
 
-def _delimited(path: Path, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows below a header; a cell in quotation marks may contain line breaks."""
+def _delimited(
+    path: Path, delimiter: str, columns: tuple[str, ...]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of a file with a header, or with `columns` and without quotation.
+
+    A cell in quotation marks may contain line breaks.
+    """
     csv.field_size_limit(sys.maxsize)
-    decoded = (line for _, line in _decoded(path))
-    reader = csv.DictReader(decoded, delimiter=delimiter, strict=True)
-    try:
-        [header] = reader.fieldnames if len(reader.fieldnames or ()) == 1 else [""]
-        if ";" in header:
-            words = f"one column, {header}; expected columns separated by {show(delimiter)}"
-            raise fault(path, 1, words)
-        for values in reader:
-            if None in values or None in values.values():
-                words = f"the header has {len(reader.fieldnames)} columns, and this row has not"
-                raise fault(path, reader.line_num, words)
-            yield reader.line_num, values
-    except csv.Error as error:
-        raise fault(path, reader.line_num + 1, f"not a row of the table ({error})") from None
+    quoting = csv.QUOTE_NONE if columns else csv.QUOTE_MINIMAL
+    with opened(path) as file:
+        reader = csv.DictReader(
+            file, columns or None, delimiter=delimiter, strict=True, quoting=quoting
+        )
+        try:
+            header = reader.fieldnames or [""]
+            if len(header) == 1 and ";" in header[0]:
+                words = f"one column, {header[0]}; expected columns separated by {show(delimiter)}"
+                raise fault(path, 1, words)
+            for values in reader:
+                if None in values or None in values.values():
+                    words = f"another number of columns; expected {', '.join(reader.fieldnames)}"
+                    raise fault(path, reader.line_num, words)
+                if reader.line_num == 1 and _HEADER.issuperset(map(str.lower, values.values())):
+                    words = f"a header ({', '.join(values.values())}); delete the line"
+                    raise fault(path, 1, words)
+                yield reader.line_num, values
+        except csv.Error as error:
+            raise fault(path, reader.line_num + 1, f"not a row of the table ({error})") from None
 
 
 def _parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

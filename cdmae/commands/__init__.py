@@ -5,7 +5,6 @@ Heavy packages are imported inside functions, so that every command starts at on
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -18,7 +17,7 @@ from cdmae.commands.proposing import new
 from cdmae.commands.querying import importance, search
 from cdmae.commands.serving import serve
 
-CONFIGFILE = "--configfile"
+CONFIGFILE = ("--configfile", "--configfiles")
 YAML = (".yaml", ".yml")
 COMMANDS = {
     function.__name__: function
@@ -36,34 +35,44 @@ for function in COMMANDS.values():
 
 def command(arguments: list[str]) -> None:
     """Run a command. Raises `InputError` for an argument that does not fit."""
-    words = repeated("--config", each_file(arguments), lambda word: "=" in word)
-    call(app, words, "./run")
+    call(app, repeated(arguments), "./run")
 
 
-def each_file(arguments: list[str]) -> list[str]:
-    """Repeat ``--configfile`` before each of several files that follow it.
-
-    The first word after the option is a file, and so is every further one that ends in .yaml or
-    .yml.
-    """
-    words = []
-    for word in arguments:
-        option, _, file = word.partition("=")
-        if option in (CONFIGFILE, f"{CONFIGFILE}s"):
-            words += [CONFIGFILE, file] if file else [CONFIGFILE]
-        else:
-            words.append(word)
-    return repeated(CONFIGFILE, words, lambda word: Path(word).suffix in YAML)
-
-
-def repeated(option: str, arguments: list[str], goes_on: Callable[[str], bool]) -> list[str]:
-    """Repeat an option before each of its values, as typer expects; Snakemake's take several.
-
-    goes_on: whether a word that follows a value is a further value.
-    """
+def repeated(arguments: list[str]) -> list[str]:
+    """Repeat options before each of their values, as typer expects; Snakemake's take several."""
+    files, others, further = divided(arguments)
     words: list[str] = []
-    for word in arguments:
-        if words[-2:-1] == [option] and not word.startswith("-") and goes_on(word):
-            words.append(option)
+    for word in [*others, *further]:
+        if words[-2:-1] == ["--config"] and "=" in word:
+            words.append("--config")
         words.append(word)
+    for file in files:
+        words += [CONFIGFILE[0], file]
     return words
+
+
+def divided(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Divide arguments into config files, other words, and the words that follow config files.
+
+    The first word after ``--configfile`` is a file, and so is every further one that ends in .yaml
+    or .yml.
+    """
+    files: list[str] = []
+    others: list[str] = []
+    further: list[str] = []
+    place = others
+    before = ""
+    for word in arguments:
+        option, _, value = word.partition("=")
+        if option in CONFIGFILE:
+            files += [value] if value else []
+            place = further
+        elif before in CONFIGFILE or (before in files and Path(word).suffix in YAML):
+            files.append(word)
+        elif word == "--":
+            place = further
+        else:
+            place = others if word.startswith("-") else place
+            place.append(word)
+        before = word
+    return files, others, further

@@ -140,8 +140,6 @@ def engine_of(
 def importance_files(config: Config, encoder: str) -> tuple[Path, Path]:
     """Return an encoder's table of importance and the folder of its tokenizer."""
     entry = config.encoders[encoder]
-    names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
-    what = "importance" if entry.masked_by_importance else "ngrams"
-    table = existing(place(config.results, what, **names))
+    table = existing(str(Path(config.results, systems.importance_folder(entry))))
     tokenizer = existing(place(config.results, "tokenizer", start=entry.start))
     return Path(table), Path(tokenizer)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import yaml
 from typer import Option
 
 from cdmae.commands.configs import ConfigFiles, configured
@@ -15,35 +14,29 @@ from cdmae.plan.machine import PEAK
 def plan(
     configfile: ConfigFiles = (),
     config: Annotated[list[str], Option(help="values as for a run, such as seed=42")] = (),
-    cores: Annotated[int | None, Option(min=1, help="processor cores of another machine")] = None,
-    gpus: Annotated[int | None, Option(min=0, help="its GPUs; 1 if only --gpu is given")] = None,
+    gpus: Annotated[
+        int | None, Option(min=0, help="GPUs of another machine; 1 if only --gpu is given")
+    ] = None,
     gpu: Annotated[str, Option(help=f"their kind: {', '.join(PEAK)}")] = "",
 ) -> None:
     """Estimate the operations of a run's networks, their time, GPU-hours, and disk.
 
-    Results that exist do not count. Without --cores, --gpus and --gpu, it is for this machine.
+    It counts the whole run, also results that exist. Without --gpus and --gpu, it is for this
+    machine.
     """
+    from snakemake.cli import parse_config
+
     from cdmae.plan import machine
     from cdmae.plan.plan import Plan, text
 
+    try:
+        values = parse_config(config)
+    except ValueError as error:
+        raise InputError(f"--config: {error}") from None
     here = machine.here()
     described = machine.Machine(
-        cores=here.cores if cores is None else cores,
+        cores=here.cores,
         gpus=here.gpus or int(bool(gpu)) if gpus is None else gpus,
         gpu=gpu or here.gpu,
     )
-    print(text(Plan(configured(configfile, values_of(config))), described))
-
-
-def values_of(config: list[str]) -> dict[str, Any]:
-    """Read the values of ``--config``, KEY=VALUE with a value in YAML, as Snakemake does."""
-    values = {}
-    for word in config:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise InputError(f"--config has {word}; expected KEY=VALUE, such as seed=42")
-        try:
-            values[key] = yaml.load(value, yaml.BaseLoader)  # makes text only
-        except yaml.YAMLError:
-            values[key] = value
-    return values
+    print(text(Plan(configured(configfile, values)), described))

@@ -8,24 +8,18 @@ import shlex
 from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import yaml
 from typer import Argument, Option
 
 from cdmae.commands.configs import ROOT
-from cdmae.config import pretrained
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.files import write_text
-from cdmae.formats import memory, plural
-
-if TYPE_CHECKING:
-    from cdmae.proposal.encoders import Encoder
-    from cdmae.proposal.survey import Survey
 
 CONFIG = "my.yaml"  # the default name of a new config
-MOST_LETTERS = 60  # of a file's name in the results folder's: letters of up to 4 bytes, 255 in all
+MOST_LETTERS = 30  # of a name in the results folder's: letters of up to 4 bytes, 255 in all
 ENOUGH = 200  # real questions of which most train; fewer only measure
 
 
@@ -46,10 +40,6 @@ def new(
             "Default: a small retriever, if the hub answers within 4 seconds"
         ),
     ] = "",
-    head: Annotated[
-        Literal["dense", "sparse"] | None,
-        Option(help="for an encoder whose files do not say that it is a SPLADE"),
-    ] = None,
     source: Annotated[
         Literal["beir", "msmarco", "pairs", "text"] | None,
         Option(help="for a folder that could be several"),
@@ -60,9 +50,6 @@ def new(
     positive: Annotated[
         str, Option(help="the column of the relevant passages of pairs, likewise")
     ] = "",
-    train: Annotated[
-        bool, Option(help="train the encoder; --no-train: only measure it, on judged queries")
-    ] = True,
     force: Annotated[bool, Option("--force", help="overwrite the config")] = False,
 ) -> None:
     """Write a config for your own data, and print its plan and the next command.
@@ -74,8 +61,6 @@ def new(
     from cdmae.plan import machine, plan
     from cdmae.proposal import encoders, recipe, survey
 
-    if head and encoder in ("", "none"):
-        raise InputError(f"--head is {head}, but --encoder names no model; add --encoder MODEL")
     given = Path(os.path.expanduser(folder))
     # in the hub's cache, a table is a link to a file without a suffix
     path = given.parent.resolve() / given.name if given.is_file() else given.resolve()
@@ -92,17 +77,11 @@ def new(
     if questions and found.judged["test"] >= ENOUGH:
         settings["questions"] = {"train": asked}
         found = replace(found, settings=settings, judged={"train": found.judged["test"]})
-    published = encoders.published(encoder, head, found.language)
-    check_training(train, found, published)
+    published = encoders.published(encoder, found.language)
     here = machine.here()
     print("\n".join(recipe.description(found)))
-    gpus = f", {plural(here.gpus, 'GPU')} ({here.gpu})" if here.gpus else ", no GPU"
-    print(f"machine  {plural(here.cores, 'core')}{gpus}, {memory((here.memory or 0) / 1e6)}")
     name = results_name(path, target)
-    pieces: tuple[int, ...] = ()
-    if train:
-        folder = published.folder if published else None
-        pieces = survey.pieces(found, folder, recipe.VOCABULARY)
+    pieces = survey.pieces(found, published.folder if published else None, recipe.VOCABULARY)
     chosen = recipe.choose(found, here, published, name, pieces)
     for reason in chosen.reasons:
         print(f"recipe   {reason}")
@@ -115,37 +94,18 @@ def new(
     print(f"next: ./run --configfile {shlex.quote(to)}")
 
 
-def check_training(train: bool, found: Survey, encoder: Encoder | None) -> None:
-    """Refuse a training that loses a part of the encoder, and a measurement without queries."""
-    if train and encoder and encoder.lost:
-        raise InputError(
-            f"--encoder: training does not keep a part of {encoder.model}: {encoder.lost}; "
-            f"expected pooling cls or mean, and one of {', '.join(pretrained.FAMILIES)}; "
-            "--no-train measures the model as it is"
-        )
-    if not train and not (encoder and encoder.retriever):
-        raise InputError("--no-train measures a published retriever: name it with --encoder")
-    if not train and not any(found.judged.values()):
-        raise InputError("--no-train needs judged queries, but the data have none")
-
-
 def results_name(path: Path, target: Path) -> str:
     """Name the results after the data, and after a config without the default name."""
-    names = [path.name.partition(".")[0] if path.is_file() else path.name]
+    name = path.name.partition(".")[0] if path.is_file() else path.name
     if target.name != CONFIG:
-        names.append(target.stem)
-    name = "-".join(each[:MOST_LETTERS] for each in dict.fromkeys(names))
-    return re.sub(r"[^\w-]+", "-", name).strip("-") or "mine"
+        name = f"{name[:MOST_LETTERS]}-{target.stem}"
+    return re.sub(r"[^\w-]+", "-", name[: 2 * MOST_LETTERS]).strip("-") or "mine"
 
 
 def new_file(to: str, force: bool) -> Path:
-    """Return the path of a config to write; refuse a folder, other files, and an existing one."""
+    """Return the path of a config to write; refuse all existing files but a config with `force`."""
     target = Path(to).resolve()
-    if not to or to.endswith("/") or (target.exists() and not target.is_file()):
-        what = f"{to}, which is not a file" if to else "empty"
-        raise InputError(f"--to is {what}; expected a name for the new config file")
-    if target.exists() and target.suffix not in (".yaml", ".yml"):
-        raise InputError(f"--to is {to}, which is no config; expected a name that ends in .yaml")
-    if target.exists() and not force:
-        raise InputError(f"{to} exists; --force overwrites it, --to names another file")
+    is_config = target.is_file() and target.suffix in (".yaml", ".yml")
+    if target.exists() and not (force and is_config):
+        raise InputError(f"{to} exists; --force overwrites a config, --to names another file")
     return target

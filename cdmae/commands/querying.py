@@ -14,7 +14,6 @@ from cdmae.commands.answering import askable, best_system, engine_of, importance
 from cdmae.commands.configs import ConfigFiles, chosen, chosen_collection, configured
 from cdmae.config import systems
 from cdmae.errors import InputError
-from cdmae.log import say
 
 Words = Annotated[list[str], Argument(metavar="TEXT", show_default=False)]
 
@@ -62,7 +61,7 @@ def search(
     of = f"{engine.passages(collection):,} passages{f' of {path}' if path else ''}"
     print(f"{system} on {collection}, {of}:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
-    print(show(question, answers, width=width, coloured=coloured()))
+    print(show(answers, width))
 
 
 def importance(
@@ -75,9 +74,9 @@ def importance(
 ) -> None:
     """Shade a text by the importance of its words.
 
-    The text is one or several words; quotation marks are optional. Importance is in nats. A
-    question mark after a word means that its importance is mostly a guess: fewer than half of its
-    n-grams occur more than once in the collection.
+    The text is one or several words; quotation marks are optional. Importance is in nats. An
+    n-gram that the collection does not repeat counts as seen once, which makes its words look
+    important.
     """
     config = configured(configfile)
     whole = joined("importance", text, "return the number of dimensions of the input array")
@@ -93,10 +92,8 @@ def importance(
 
     from cdmae.importance import shading
 
-    (words,) = shading.Shades(table, tokenizer).words([whole])
+    words = shading.Shades(table, tokenizer).words(whole)
     print(shading.for_terminal(words) if coloured() else shading.as_numbers(words))
-    if any(word.mark for word in words):
-        say(shading.NOTE)
 
 
 def joined(name: str, words: Sequence[str], example: str) -> str:

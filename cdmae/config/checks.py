@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.errors import InputError
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
     from ir_measures import Measure
 
 SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")  # MS MARCO has a split dev.small
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = (
-    ".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "docs", "envs", "tests",
-    "workflow",
-)  # fmt: skip
 # Providers of ir_measures with pinned packages, so that the same package computes a measure
 # everywhere. The provider of Accuracy is omitted: it divides by zero if every passage that a query
 # found is relevant.
@@ -28,16 +22,10 @@ PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
 
 def check_results(results: str) -> None:
-    """Refuse a results folder that contains code, or has a path that the workflow cannot use."""
-    keys = ("results",)
+    """Refuse a results folder with a path that the workflow cannot use."""
     if not re.fullmatch(r"[^\s*?\[\]{}<>:~-][^\s*?\[\]{}<>:]*", os.path.normpath(results)):
         words = "; expected a path without spaces, wildcards and colons, not from - or ~"
-        raise refusal(keys, f" is {show(results)}{words}")
-    folder = Path(results).resolve()
-    in_source = any(folder.is_relative_to(ROOT / source) for source in SOURCES)
-    if in_source or ROOT.is_relative_to(folder):
-        words = ", among the files of the checkout; expected a folder of its own"
-        raise refusal(keys, f" is {show(results)}{words}")
+        raise refusal(("results",), f" is {show(results)}{words}")
 
 
 def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str) -> None:
@@ -61,13 +49,10 @@ def check_step(step: int, last: int, owner: str) -> None:
         raise refusal(("take_step",), f" is {step}; expected up to {last}, {owner}")
 
 
-def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
-    """Refuse entries of a section that depend on each other in a cycle.
-
-    needs: the entries that each entry depends on.
-    """
+def in_order(section: str, needs: dict[str, list[str]]) -> list[str]:
+    """List the entries of a section, each after the entries that it `needs`; refuse a cycle."""
     try:
-        TopologicalSorter(needs).prepare()
+        return list(TopologicalSorter(needs).static_order())
     except CycleError as error:
         circle = error.args[1][::-1]
         words = f"{section} depend on each other in a circle: {' -> '.join(circle)}"

@@ -7,12 +7,11 @@ its content, and the numbers of queries and passages that the stages need.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from cdmae import collections
 from cdmae.config import pretrained, systems
-from cdmae.config.checks import check_cycles, check_results, read_measure
+from cdmae.config.checks import check_lengths, check_results, in_order, read_measure
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
 from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
@@ -21,8 +20,8 @@ from cdmae.fields import Keys, moved, named, refusal, show, suggestion, unfit
 def check(config: Config) -> None:
     """Check a config's entries against each other; each entry is valid by itself."""
     check_results(config.results)
-    for name in config.collections:
-        _check_collection(config, name)
+    for name, collection in config.collections.items():
+        collection.ask(name, "judged")  # refuses missing files
     _check_names(config)
     config.report.check(config.systems, config.stages)
     for name, start in config.starts.items():
@@ -30,14 +29,12 @@ def check(config: Config) -> None:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
     for name, encoder in config.encoders.items():
         _within(("encoders", name), encoder.check, config)
-    for name in config.collections:
-        _within(("collections", name), _check_source, config, name)
     for name in config.stages:
         _within(("stages", name), _check_stage, config, name)
     edges = {}
     for name, system in config.systems.items():
         edges[name] = [other for _, other, part in named(system) if part == "systems"]
-    check_cycles("systems", edges)
+    in_order("systems", edges)
     for name, system in config.systems.items():
         _within(("systems", name), system.check, config, name)
     _check_targets(config)
@@ -57,7 +54,7 @@ def _check_names(config: Config) -> None:
     entries: dict[Keys, Any] = {("evaluation",): config.evaluation}
     for section in SECTIONS:
         for name, entry in getattr(config, section).items():
-            entries[section, name] = entry
+            entries[section, name] = entry.settings if section == "collections" else entry
     mistakes = []
     for keys, entry in entries.items():
         for path, name, section in named(entry):
@@ -71,50 +68,25 @@ def _check_names(config: Config) -> None:
         raise InputError(*mistakes)
 
 
-def _check_collection(config: Config, name: str) -> None:
-    """Refuse missing files, and results in a folder that is read whole: they would be passages."""
-    collection = config.collections[name]
-    collection.ask(name, "judged")
-    results = Path(config.results).resolve()
-    for folder in map(Path.resolve, collection.ask(name, "folders")):
-        if results.is_relative_to(folder) or folder.is_relative_to(results):
-            words = f" reads all of {folder}, and results is {config.results}"
-            raise refusal(("collections", name), f"{words}; expected neither inside the other")
-
-
-def _check_source(config: Config, name: str) -> None:
-    """Refuse names, in the settings of a source, of entries that do not exist."""
-    settings = config.collections[name].settings
-    sections = ("importance", "starts", "collections")
-    known = [getattr(config, section) for section in sections]
-    chosen = settings.keywords_of
-    is_known = [entry in entries for entry, entries in zip(chosen, known, strict=False)]
-    if chosen and is_known != [True] * len(sections):
-        words = "; expected names of entries of importance, of starts and of collections"
-        raise unfit(settings, "keywords_of", words)
-    shared = settings.shared
-    owners = [each for each, own in config.collections.items() if not own.settings.shared]
-    if shared and shared not in owners:
-        raise refusal(("of",), f" is {show(shared)}; {suggestion(shared, owners)}")
-
-
 def _check_stage(config: Config, name: str) -> None:
     """Refuse a split without judgments or labels, and a stage that does not fit its systems."""
     stage = config.stages[name]
     collection = config.collections[stage.collection]
-    has_judgments = collection.ask(stage.collection, "judged").get(stage.split)
-    if stage.labels and has_judgments:
-        words = ", which has judgments; expected with labels: a split without them"
-        raise unfit(stage, "split", words)
-    is_labelled = stage.labels and has_judgments is False
-    words = "" if is_labelled else collection.unfit(stage.collection, stage.split)
+    if not stage.labels:
+        words = collection.unfit(stage.collection, stage.split)
+    elif collection.ask(stage.collection, "judged").get(stage.split) is False:
+        words = ""
+    else:
+        words = "; expected with labels: a split without judgments"
     if words:
         raise unfit(stage, "split", words)
     for trained, system in config.systems.items():
         if system.stage != name:
             continue
         start = systems.start_of(config, trained)
-        stage.check_start(config.starts[start], f"starts.{start}")
+        lengths = {key: getattr(stage, key) for key in stage.lengths}
+        positions = config.starts[start].known_positions()
+        check_lengths(lengths, positions, f"starts.{start}.positions")
         ranks_only = system.teacher and not config.systems[system.teacher].scores_draws
         if stage.random_negatives and ranks_only:
             words = f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
@@ -139,13 +111,8 @@ def _check_targets(config: Config) -> None:
     for collection, grades in evaluation.relevant.items():
         for split in grades:
             if split not in evaluation.collections.get(collection, ()):
-                words = "which is not evaluated; expected splits of evaluation.collections"
-                raise refusal(("evaluation", "relevant"), f" names {collection} {split}, {words}")
-    for collection in evaluation.lengths:
-        if collection not in evaluation.collections:
-            words = suggestion(collection, evaluation.collections)
-            words = f" is of a collection that is not evaluated; {words}"
-            raise refusal(("evaluation", "lengths", collection), words)
+                words = ", which is not evaluated; expected splits of evaluation.collections"
+                raise refusal(("evaluation", "relevant", collection), f" names {split}{words}")
 
 
 def _check_measures(config: Config) -> None:

@@ -49,7 +49,6 @@ MaskRatio = Annotated[Real, Gt(0), Le(0.95)]
 Masking = Literal[tuple(concepts("masking/strategies"))]
 
 ESTIMATED = ("importance", "ngrams")  # what masks read from an entry of `importance`
-ASKED_SPLIT = "train"  # the queries that are the context of passages
 
 
 @settings
@@ -58,7 +57,7 @@ class Encoder:
 
     pretrained = False  # whether it is pre-trained
     maskings = ()  # the maskings of the encoder and of the decoder, in this order
-    collection = after = importance = snapshot_of = generator = asked = ""
+    collection = after = importance = generator = ""
     take_step = 0
     in_words = ""
 
@@ -137,8 +136,6 @@ class Pretraining(Encoder):
     """Number of steps, instead of `epochs`; 0: epochs x passages // batch [A: 86,346]."""
     take_step: Natural = 0
     """The step that provides the encoder's weights; 0: the last step [A: 80,000]."""
-    snapshot_of: Annotated[str, Of("encoders")] = ""
-    """The encoder of whose training, at `take_step`, this is a snapshot, with the same settings."""
     learning_rate: Rate = 3e-4
     """Peak of the linear schedule [A]."""
     weight_decay: Weight = 0.01
@@ -187,34 +184,21 @@ class Pretraining(Encoder):
         """Refuse passages longer than the model's maximum input, if it is known."""
         checks.check_lengths({"max_length": self.max_length}, positions, owner)
 
-    def check_layers(self, layers: int | None, owner: str) -> None:
-        """Refuse settings that the encoder's number of layers, if known, does not allow.
-
-        layers: the number of layers, or None. owner: the entry with the layers, for messages.
-        """
-
     def check(self, config: Config) -> None:
         """Refuse settings that conflict with the start, the importance or the earlier encoders."""
         if self.reads_importance and not self.importance:
             words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
             raise refusal(("importance",), words)
-        if self.reads_importance and self.asked:
-            words = ", which queries do not have; expected maskings without it"
-            raise unfit(self, "importance", words)
         start = config.starts[self.start]
-        owner = f"starts.{self.start}"
         before = config.encoders[self.after].start if self.after else self.start
         if self.start != before:
             words = f"; expected {before}, the start of encoders.{self.after}, which it continues"
             raise unfit(self, "start", words)
-        if self.snapshot_of and not self.take_step:
-            raise refusal(("take_step",), " is missing; expected the step of the snapshot")
         by_words = self.reading("unit word")
         if by_words and config.importance[self.importance].unit != "word":
             words = f"; expected for {by_words[0]}: an entry with unit word"
             raise unfit(self, "importance", words)
-        self.check_layers(start.known_layers(), owner)
-        self.check_length(start.known_positions(), f"{owner}.positions")
+        self.check_length(start.known_positions(), f"starts.{self.start}.positions")
 
 
 @settings
@@ -248,12 +232,6 @@ class DecoderMasked(Pretraining):
         decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
         return super().masking() | decoder
 
-    def check_nested(self) -> None:
-        """Refuse a decoder that masks less than the encoder; it repeats the encoder's masks."""
-        if self.decoder_ratio < self.encoder_ratio:
-            words = f"; expected from encoder_ratio, {self.encoder_ratio}, for {self.objective}"
-            raise unfit(self, "decoder_ratio", words)
-
 
 @settings
 class Decoded(DecoderMasked, Pooled):
@@ -275,26 +253,9 @@ class Layered(Pretraining):
 
 @settings
 class Contextual(Pretraining):
-    """An objective that reads a passage in two parts, or a passage and a query for it."""
+    """An objective that reads a passage in two parts."""
 
     spans = 2
-
-    context: Literal["neighbour", "query"] = "neighbour"
-    """The two texts: neighbouring spans of a passage, or a passage and a query of the collection's
-    split train to which it is relevant; passages without one are not read [query: Wu et al. 2023].
-    """
-
-    @property
-    def asked(self) -> str:
-        """Return the collection whose queries it reads; empty if it reads none."""
-        return self.collection if self.context == "query" else ""
-
-    def check(self, config: Config) -> None:
-        """Refuse a collection without judged queries."""
-        if self.asked and config.collections[self.collection].unfit(self.collection, ASKED_SPLIT):
-            words = f", but collections.{self.collection} has no judged split {ASKED_SPLIT}"
-            raise unfit(self, "context", f"{words}; expected neighbour")
-        super().check(config)
 
 
 @settings

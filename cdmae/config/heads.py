@@ -33,7 +33,6 @@ class Retriever(Stage):
 
     lengths = ("query_length", "passage_length")
     # settings of heads with one vector per text
-    prefixes = ()
     passage_weight = 0.0
     query_weights = "network"  # a setting of the sparse head
 
@@ -74,18 +73,6 @@ class Retriever(Stage):
     in_batch_weight: PositiveReal = 0.75
     """Weight of the distillation from the system's `in_batch_teacher` [TAS-B: 0.75]."""
 
-    def __post_init__(self) -> None:
-        """Refuse settings that need `in_batch`, and random passages, which have no labels."""
-        if self.denoise and not self.in_batch:
-            raise InputError(
-                f"denoise is {self.denoise}, but in_batch is false; expected 0, or in_batch true"
-            )
-        if self.labels and self.random_negatives:
-            raise InputError(
-                f"labels is {self.labels} and random_negatives is {self.random_negatives}; "
-                "expected random_negatives 0, because the teacher scores only mined passages"
-            )
-
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the prompts."""
         return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
@@ -109,12 +96,6 @@ class Pooled(Retriever):
     """The vector of a text: the state of its first token, or the mean over its tokens [SimLM]."""
     similarity: Literal["dot", "cosine"] = "dot"
     """cosine: the dot product of the vectors scaled to length 1 [3.4: dot; SimLM: cosine]."""
-    prefixes: tuple[Positive, ...] = ()
-    """Matryoshka: widths, such as [32, 64], at which vectors can be cut. The losses of these
-    prefixes are added; their dot products are multiplied by sqrt(width of the vector / width)
-    [Kusupati et al. 2022].
-    """
-
     passage_weight: Share = 0.0
     """Weight w of the passage-centric loss: the positive must be closer to its query than to the
     negatives; the other contrastive loss has weight 1 - w; 0: off [PAIR: 0.1].
@@ -182,7 +163,6 @@ class Regularised(Retriever):
 
     def __post_init__(self) -> None:
         """Refuse a temperature from the initial scores."""
-        super().__post_init__()
         if not self.temperature:
             raise InputError(
                 "temperature is 0, which means the spread of the initial scores, but before "
@@ -218,12 +198,8 @@ class Sparse(Regularised):
     """
 
     def __post_init__(self) -> None:
-        """Refuse a regression without a layer of its own, and a table with such a layer."""
+        """Refuse a regression without a layer of its own."""
         super().__post_init__()
-        if self.query_weights == "idf" and self.pieces == "own":
-            raise InputError(
-                "query_weights is idf and pieces is own; expected query_weights idf with pieces all"
-            )
         if self.target == "recall" and self.pieces == "all":
             raise InputError(
                 "target is recall and pieces is all; expected target recall with pieces own"

@@ -35,3 +35,7 @@ class Importance:
     def counting(self) -> dict[str, Any]:
         """Return the settings that affect the n-gram counts."""
         return pick(asdict(self), ("unit", "window"))
+
+    def formula(self) -> dict[str, Any]:
+        """Return the settings that affect only how the counts are read."""
+        return pick(asdict(self), ("pmi", "normaliser", "edges"))

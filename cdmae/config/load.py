@@ -34,8 +34,6 @@ Section = dict[str, Any]  # the plain values of a section's entries, by name
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}
 # the defaults of the settings that select an entry's kind
 KINDS = {"encoders": {"objective": "mae"}, "stages": {"head": "dense"}}
-BEFORE = ("after", "snapshot_of")  # the keys of an encoder that name another one
-OF_SNAPSHOT = ("snapshot_of", "take_step")  # the settings that a snapshot does not inherit
 
 
 def _named(name: str) -> str:
@@ -88,7 +86,7 @@ def _made(values: Mapping[str, Any]) -> Config:
     for section in (*DEFAULTS.values(), "evaluation", "report"):
         whole[section] = parse(dict[str, Any], values.get(section), section)
     collection.fill(whole)
-    whole["encoders"] = _inherited(whole["encoders"], whole["pretraining"])
+    whole["encoders"] = _inherited(whole["encoders"])
     for section in DEFAULTS:
         whole[section] = _with_defaults(section, whole)
     written = parse(Written, whole)
@@ -101,47 +99,31 @@ def _made(values: Mapping[str, Any]) -> Config:
     return replace(config, evaluation=replace(config.evaluation, collections=splits))
 
 
-def _inherited(encoders: Section, defaults: Section) -> Section:
-    """Add inherited settings to each encoder: the start of `after`, or all settings of a snapshot.
+def _inherited(encoders: Section) -> Section:
+    """Add the inherited start of `after` to each encoder.
 
-    Raises `InputError` if the earlier encoder does not exist or needs the encoder itself, and if a
-    snapshot sets more than its step.
+    Raises `InputError` if the earlier encoder does not exist or needs the encoder itself.
     """
-    before: dict[str, list[str]] = {}
-    for name, entry in encoders.items():
-        before[name] = [entry[key] for key in BEFORE if entry.get(key)]
-        for key in BEFORE:
-            if entry.get(key) and entry[key] not in encoders:
-                words = f" is {show(entry[key])}; {suggestion(str(entry[key]), encoders)}"
-                raise refusal(("encoders", name, key), words)
-    checks.check_cycles("encoders", before)
-
-    def whole(name: str) -> Section:
-        entry = encoders[name]
-        if entry.get("snapshot_of"):
-            inherited = whole(entry["snapshot_of"])
-            known = {**defaults, **inherited}
-            for key in entry:
-                if key not in OF_SNAPSHOT and entry[key] != known.get(key):
-                    words = f" is {show(entry[key])}, but a snapshot inherits it; remove it"
-                    raise refusal(("encoders", name, key), words)
-            return {**inherited, **entry}
-        if entry.get("after"):
-            start = whole(entry["after"]).get("start")
-            return {"start": start, **entry} if start else entry
-        return entry
-
-    return {name: whole(name) for name in encoders}
+    before = {name: [entry["after"]] for name, entry in encoders.items() if entry.get("after")}
+    for name, (other,) in before.items():
+        if other not in encoders:
+            words = f" is {show(other)}; {suggestion(str(other), encoders)}"
+            raise refusal(("encoders", name, "after"), words)
+    whole = dict(encoders)
+    for name in checks.in_order("encoders", before):
+        start = whole[encoders[name].get("after") or name].get("start")
+        whole[name] = {"start": start, **encoders[name]} if start else encoders[name]
+    return whole
 
 
 def _with_defaults(section: str, values: Mapping[str, Section]) -> Section:
     """Apply a section's defaults to its entries; each gets only the settings that its kind has.
 
-    The first encoder has no earlier encoder, so the names of earlier encoders are no defaults.
+    The first encoder has no earlier encoder, so `after` is no default.
     """
     union = schema.SECTIONS[section]
     kinds = kinds_of(union)
-    known = {key for kind in kinds for key in rules_of(kind)} - {*BEFORE}
+    known = {key for kind in kinds for key in rules_of(kind)} - {"after"}
     own = DEFAULTS[section]
     wrong = [key for key in values[own] if key not in known]
     if wrong:

@@ -19,7 +19,6 @@ from cdmae.config.encoders import (
     Pooled,
     Pretraining,
 )
-from cdmae.errors import InputError
 from cdmae.fields import (
     HomePath,
     Natural,
@@ -47,9 +46,9 @@ class EarlyLayers(Layered):
     6 of 12].
     """
 
-    def check_layers(self, layers: int | None, owner: str) -> None:
+    def check_layers(self, layers: int, owner: str) -> None:
         """Refuse `early_layers` that leave no late layers in the encoder."""
-        if layers is not None and self.early_layers >= layers:
+        if self.early_layers >= layers:
             raise unfit(
                 self, "early_layers", f"; expected up to {layers - 1}, {owner} has {layers} layers"
             )
@@ -75,25 +74,11 @@ class BowDpr(Bagged, Pooled):
 
 @settings
 class CoCondenser(EarlyLayers, Contextual):
-    """Condenser's head, and a contrast of neighbouring texts [Gao and Callan 2022]."""
+    """Condenser's head, and a contrast of neighbouring spans [Gao and Callan 2022]."""
 
     in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
     objective: Literal["cocondenser"] = "cocondenser"
-
-    def __post_init__(self) -> None:
-        """Refuse batches without negatives."""
-        super().__post_init__()
-        _check_negatives(self)
-
-
-def _check_negatives(encoder: Pretraining) -> None:
-    """Refuse a contrast without negatives."""
-    if encoder.batch < 2:
-        raise InputError(
-            f"batch is {encoder.batch}; expected from 2, because the "
-            "negatives are the other passages of the batch"
-        )
 
 
 MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigma", "importance")
@@ -120,15 +105,6 @@ class Contriever(Pooled):
     temperature: PositiveReal = 0.05
     """Divides the dot products of the contrast [Contriever: --temperature]."""
 
-    def __post_init__(self) -> None:
-        """Refuse batches without negatives, and a `crop_most` below `crop_least`."""
-        super().__post_init__()
-        _check_negatives(self)
-        if self.crop_most < self.crop_least:
-            raise InputError(
-                f"crop_most is {self.crop_most}; expected from crop_least, {self.crop_least}, to 1"
-            )
-
     @property
     def maskings(self) -> tuple[str, ...]:
         """Return no masking: every token is visible."""
@@ -146,7 +122,7 @@ class Contriever(Pooled):
 
 @settings
 class CotMae(Layered, Decoded, Contextual):
-    """A masked auto-encoder that decodes the neighbouring span, or a query [Wu et al. 2023]."""
+    """A masked auto-encoder that decodes the neighbouring span [Wu et al. 2023]."""
 
     in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 
@@ -173,11 +149,6 @@ class LexMae(Layered, DecoderMasked):
     )
 
     objective: Literal["lexmae"] = "lexmae"
-
-    def check(self, config: Config) -> None:
-        """Refuse a decoder that masks less than the encoder."""
-        self.check_nested()
-        super().check(config)
 
 
 @settings
@@ -282,9 +253,9 @@ class SimLm(Layered, Decoded):
     encoder [SimLM: google/electra-base-generator].
     """
 
-    def check_layers(self, layers: int | None, owner: str) -> None:
+    def check_layers(self, layers: int, owner: str) -> None:
         """Refuse a decoder that is deeper than the encoder."""
-        if layers is not None and self.decoder_layers > layers:
+        if self.decoder_layers > layers:
             words = (
                 f"; expected up to {layers}, the layers of {owner}, since the decoder of simlm "
                 "begins as a copy of the last layers"
@@ -292,8 +263,7 @@ class SimLm(Layered, Decoded):
             raise unfit(self, "decoder_layers", words)
 
     def check(self, config: Config) -> None:
-        """Refuse a decoder that masks less than the encoder, and a generator for random weights."""
-        self.check_nested()
+        """Refuse a generator for random weights."""
         if self.generator and not config.starts[self.start].checkpoint:
             words = f", but starts.{self.start} has word-pieces of its own"
             raise unfit(self, "generator", f"{words}; expected with a start that has a checkpoint")

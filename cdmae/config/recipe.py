@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from annotated_types import Ge
 
-from cdmae.config import checks
 from cdmae.fields import (
     Name,
     Natural,
@@ -16,16 +15,12 @@ from cdmae.fields import (
     Precision,
     Rate,
     Seed,
-    Share,
     Weight,
     Whole,
     asdict,
     pick,
     settings,
 )
-
-if TYPE_CHECKING:
-    from cdmae.config.starts import Start
 
 # settings without an effect on a system that has no teacher
 OF_A_TEACHER = (
@@ -72,10 +67,6 @@ class Stage:
     """Norm to which gradients are clipped [SimLM]."""
     random_negatives: Natural = 10
     """Random negatives in addition to the mined ones, per query (passages) [SimLM]."""
-    margin: Share = 0.0
-    """Against false negatives: their mining score is at most 1 - margin times the best positive's;
-    0: off [NV-Retriever: 0.05].
-    """
     chunk: Positive = 64
     """Passages that are computed at a time (gradient caching); affects memory, and rounding."""
     precision: Precision = "auto"
@@ -87,23 +78,12 @@ class Stage:
 
     def drawn(self) -> dict[str, Any]:
         """Return the settings that affect which candidates are drawn and scored by a teacher."""
-        keys = (
-            "split", "train_queries", "depth", "group", "random_negatives", "epochs", "seed",
-            "margin",
-        )  # fmt: skip
+        keys = ("split", "train_queries", "depth", "group", "random_negatives", "epochs", "seed")
         return pick(asdict(self), keys)
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model: how texts are read and compared."""
         return pick(asdict(self), (*self.lengths, "precision"))
-
-    def check_start(self, start: Start, owner: str) -> None:
-        """Refuse lengths that exceed the maximum input of an entry of `starts`, if it is known.
-
-        owner: the entry's name in messages.
-        """
-        lengths = {key: getattr(self, key) for key in self.lengths}
-        checks.check_lengths(lengths, start.known_positions(), f"{owner}.positions")
 
     def values(self, *, teacher: bool = True, in_batch_teacher: bool = True) -> dict[str, Any]:
         """Return the settings that affect a training, with or without teachers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -11,88 +10,75 @@ from pydantic.fields import FieldInfo
 from cdmae import collections
 from cdmae.config import schema
 from cdmae.config.load import Written
-from cdmae.fields import LARGEST, kinds_of, rules_of, show, tags
+from cdmae.fields import LARGEST, kinds_of, show, tags
 
 README = Path(__file__).parents[2] / "config/README.md"
 MARK = "<!-- made by python -m cdmae.config.reference; a test checks that it is up to date -->\n"
 LIMITS = {"gt": ">{:g}", "ge": "≥{:g}", "lt": "<{:g}", "le": "≤{:g}"}
-HEAD = "| setting | default | values | meaning |\n|---|---|---|---|"
+HEAD = ["| setting | default | values | meaning |", "|---|---|---|---|"]
 
 
 def page(text: str) -> str:
     """Return the text of the page with new tables in place of everything behind the mark."""
     sources = {name: collections.source(name).Settings for name in collections.names()}
-    lines = [text.partition(MARK)[0] + MARK]
-    lines += ["## top level\n", *_table({"": Written})]
-    lines += ["\n## collections\n", *_table(sources)]
+    lines = [text.partition(MARK)[0] + MARK, *_section("top level", {"": Written})]
+    lines += _section("collections", sources)
     for section, union in schema.SECTIONS.items():
         if section != "collections":
-            lines += [f"\n## {section}\n", *_kinds(union)]
-    for section, kind in (("evaluation", schema.Evaluation), ("report", schema.Report)):
-        lines += [f"\n## {section}\n", *_table({"": kind})]
+            kinds = {" ".join(tags(kind).values()): kind for kind in kinds_of(union)}
+            lines += _section(section, kinds)
+    lines += _section("evaluation", {"": schema.Evaluation})
+    lines += _section("report", {"": schema.Report})
     return "\n".join(lines) + "\n"
 
 
-def _kinds(union: Any) -> list[str]:
-    """List the classes of a union, with the settings that select them, and their settings."""
-    named = {}
-    lines = []
-    for kind in kinds_of(union):
-        chosen = tags(kind)
-        named[next(reversed(chosen.values()), "")] = kind
-        if chosen:
-            selected = ", ".join(f"{tag}: {value}" for tag, value in chosen.items())
-            lines.append(f"- `{selected}`: {kind.__doc__.splitlines()[0]}")
-    return [*lines, "", *_table(named)]
+def _section(title: str, kinds: dict[str, Any]) -> list[str]:
+    """Return a section: its kinds, and a table for the settings of each class that they share.
 
-
-def _table(kinds: dict[str, Any]) -> list[str]:
-    """Return a table of the settings of some classes, by the names of the classes.
-
-    A setting that only some classes have, or that means something else in each, begins with their
-    names.
+    kinds: classes by the values that select them in a config.
     """
-    having: dict[tuple[str, ...], list[str]] = {}
-    for name, kind in kinds.items():
-        for key, rule in rules_of(kind).items():
-            if rule.description and key not in tags(kind):
-                having.setdefault((key, *_cells(rule)), []).append(name)
-    some = [names for names in having.values() if len(names) < len(kinds)]
-    # without a class that has only what all have, such as objective none
-    differing = {name for names in some for name in names}
-    rows = [HEAD]
-    for (key, default, values, meaning), names in having.items():
-        only = f"{', '.join(names)}: " if len(names) < len(differing) else ""
-        cells = (f"`{key}`", default, values, only + meaning)
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return rows
+    lines = [f"## {title}", ""]
+    if len(kinds) > 1:
+        for name, kind in kinds.items():
+            selected = ", ".join(f"{tag}: {value}" for tag, value in tags(kind).items())
+            lines.append(f"- `{selected or name}`: {kind.__doc__.splitlines()[0]}")
+        lines.append("")
+    classes = dict.fromkeys(each for kind in kinds.values() for each in kind.__mro__[::-1])
+    for owner in classes:
+        rows = [
+            _row(key, rule)
+            for key, rule in getattr(owner, "__pydantic_fields__", {}).items()
+            if key in owner.__annotations__ and rule.description and key not in tags(owner)
+        ]
+        having = [name for name, kind in kinds.items() if issubclass(kind, owner)]
+        if rows and len(having) < len(kinds):
+            lines += [f"Only {', '.join(having)}:", ""]
+        if rows:
+            lines += [*HEAD, *rows, ""]
+    return lines
 
 
-def _cells(rule: FieldInfo) -> tuple[str, str, str]:
-    """Return the default of a setting, its values, and its meaning."""
+def _row(key: str, rule: FieldInfo) -> str:
+    """Return the row of a setting: its default, its values or range, and its meaning."""
     default = "required"
     if not rule.is_required():
         default = f"`{show(rule.get_default(call_default_factory=True))}`"
-    return default, _values(rule.annotation, rule.metadata), _meaning(rule)
+    meaning = " ".join((rule.description or "").split())
+    cells = (f"`{key}`", default, _values(rule.annotation, *rule.metadata), meaning)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _meaning(rule: FieldInfo) -> str:
-    """Return the meaning of a setting on one line."""
-    return " ".join((rule.description or "").split())
-
-
-def _values(kind: Any, limits: Iterable[Any] = ()) -> str:
+def _values(kind: Any, *limits: Any) -> str:
     """Return the names or the range that a type allows, as far as a default does not show it."""
     if get_origin(kind) is Annotated:
-        inner, *own = get_args(kind)
-        return _values(inner, own)
+        return _values(*get_args(kind))
     if get_origin(kind) is Literal:
         return ", ".join(map(show, get_args(kind)))
     words = []
     for limit in limits:
         for name, form in LIMITS.items():
-            bound = getattr(limit, name, None)
-            if bound is not None and bound != LARGEST:
+            bound = getattr(limit, name, LARGEST)
+            if bound not in (None, LARGEST):
                 words.append(form.format(bound))
     return " ".join(words)
 

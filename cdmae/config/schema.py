@@ -96,9 +96,6 @@ def _collection(values: Any) -> Any:
     return parse(Collection, {"source": source, "settings": of_source, "language": language})
 
 
-Grade = Positive
-
-
 @settings
 class Evaluation:
     """The collections and measures of every system."""
@@ -111,11 +108,11 @@ class Evaluation:
     """Measures of ir_measures, in its notation, such as R(rel=2)@50 or Judged@10; means over the
     queries are reported [4.1].
     """
-    relevant: dict[str, dict[str, Grade]] = EMPTY
+    relevant: dict[str, dict[str, Positive]] = EMPTY
     """The lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; otherwise 1. Measures with
     a binary relevance are then named like RR(rel=2)@10; nDCG uses all grades [TREC DL: 2].
     """
-    lengths: dict[str, Length] = EMPTY
+    lengths: Annotated[dict[str, Length], Of("collections")] = EMPTY
     """The length at which texts of a collection are cut in a search, as in {nq: 512}; otherwise the
     length of the stage or the system [RetroMAE: BEIR at 512].
     """
@@ -191,7 +188,7 @@ class Report:
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
     """Refuse no seed, and a seed that is listed twice."""
     if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError(f"the seeds are {show(list(seeds))}; expected one or more, each once")
+        raise InputError(f"values are {show(list(seeds))}; expected one or more, each once")
     return seeds
 
 

@@ -89,10 +89,6 @@ class Start:
         """Return the longest input."""
         return None if self.checkpoint else self.positions
 
-    def known_layers(self) -> int | None:
-        """Return the number of layers."""
-        return None if self.checkpoint else self.layers
-
     def known_width(self) -> int | None:
         """Return the width of a state."""
         if self.checkpoint:

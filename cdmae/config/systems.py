@@ -9,6 +9,7 @@ from cdmae.config import seeds
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
+    from cdmae.config.encoders import Encoder
     from cdmae.config.schema import Config
 
 WHOLE = 100_000  # passages per query that are read from a teacher's run: the maximum depth
@@ -18,25 +19,15 @@ Row = dict[str, Any]
 def encoders(config: Config) -> dict[str, Row]:
     """Map each encoder to its values for the rules; an empty value means that there is no input.
 
-    corpus: the pre-training collection; asked: the same if its queries are read; estimate: the
-    input of the masks, ``importance`` or ``ngrams``; checkpoint, generator: the files of models in
-    local folders.
+    corpus: the pre-training collection; importance_folder: the importance or the n-grams that its
+    masks read, below the results; checkpoint, generator: the files of models in local folders.
     """
     return {
         name: {
             "start": encoder.start,
             "corpus": encoder.collection,
-            "importance": encoder.importance,
             "after": encoder.after,
-            "snapshot_of": encoder.snapshot_of,
-            "asked": encoder.asked,
-            "estimate": (
-                "importance"
-                if encoder.masked_by_importance
-                else "ngrams"
-                if encoder.reads_importance
-                else ""
-            ),
+            "importance_folder": importance_folder(encoder),
             "checkpoint": model_files(config.starts[encoder.start].checkpoint),
             "generator": model_files(encoder.generator),
         }
@@ -44,15 +35,21 @@ def encoders(config: Config) -> dict[str, Row]:
     }
 
 
+def importance_folder(encoder: Encoder) -> str:
+    """Return the folder that an encoder's masks read, below the results; empty for none."""
+    if not encoder.reads_importance:
+        return ""
+    what = "importance" if encoder.masked_by_importance else "ngrams"
+    return f"{what}/{encoder.importance}/{encoder.start}/{encoder.collection}"
+
+
 def texts(config: Config, collection: str) -> Row:
     """Return the values of a collection for the rules; an empty value means there is no input.
 
     files: of its source. shared: the collection whose passages it has. texts: the file that another
-    job writes, below the results. writer: the files of the sequence-to-sequence model. estimate,
-    tokenizer: the estimate of importance that chooses keywords, and its start.
+    job writes, below the results. writer: the files of the sequence-to-sequence model.
     """
     source = config.collections[collection].settings
-    is_written = source.writer or source.keywords_of
     try:
         files = [str(path) for path in source.depends()]
     except InputError as error:
@@ -60,10 +57,8 @@ def texts(config: Config, collection: str) -> Row:
     return {
         "files": files,
         "shared": source.shared,
-        "texts": f"texts/{collection}.tsv" if is_written else "",
+        "texts": f"texts/{collection}.tsv" if source.writer else "",
         "writer": model_files(source.writer),
-        "estimate": "/".join(source.keywords_of),
-        "tokenizer": source.keywords_of[1] if source.keywords_of else "",
     }
 
 
@@ -210,43 +205,10 @@ def only_searched(config: Config) -> list[str]:
     return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
-def needed(config: Config, collection: str) -> dict[str, list[Any]]:
-    """Map each setting that needs enough of a collection to its quantity, split and value.
-
-    These are settings of the stages that train on the collection, such as
-    ``stages.stage1.queries``, and the lowest relevant grades of its splits
-    (`cdmae.collections.check_needed`).
-    """
-    found: dict[str, list[Any]] = {}
-    for name in seeds.first(config.stages):
-        stage = config.stages[name]
-        if stage.collection != collection:
-            continue
-        for key in ("queries", "train_queries", "topics"):
-            if getattr(stage, key):
-                found[f"stages.{name}.{key}"] = ["queries", stage.split, getattr(stage, key)]
-        if stage.target != "recall":  # which draws no groups
-            found[f"stages.{name}.group"] = ["passages", stage.split, stage.group]
-    for split, grade in config.evaluation.relevant.get(collection, {}).items():
-        found[f"evaluation.relevant.{collection}.{split}"] = ["grade", split, grade]
-    return found
-
-
-def trained_encoders(config: Config) -> list[str]:
-    """List the trained encoders of the first seed that the report shows; snapshots are omitted."""
-    return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
-
-
 def masked_by_importance(config: Config) -> list[str]:
-    """List the encoders of the first seed that mask by importance, without snapshots."""
-    return [name for name in trained_encoders(config) if config.encoders[name].masked_by_importance]
-
-
-def snapshots(config: Config, encoder: str) -> list[int]:
-    """List the steps of an encoder's training that snapshots keep, in ascending order."""
-    return sorted(
-        {other.take_step for other in config.encoders.values() if other.snapshot_of == encoder}
-    )
+    """List the encoders of the first seed that mask by importance."""
+    names = seeds.first(config.encoders)
+    return [name for name in names if config.encoders[name].masked_by_importance]
 
 
 def before(config: Config, encoder: str) -> list[str]:

@@ -50,7 +50,6 @@ class Drawing:
     random_negatives: int
     seed: int
     train_queries: int = 0
-    margin: float = 0.0
     whole_pool: bool = False
 
     @classmethod
@@ -98,7 +97,7 @@ class Examples:
 
     queries: np.ndarray  # int32 [E], rows of the split
     positives: Ragged  # E rows
-    barred: Ragged  # E rows, never negatives: relevant, excluded, or above the margin
+    barred: Ragged  # E rows, never negatives: relevant or excluded
     mined: Ragged  # E rows, best first
     texts: np.ndarray  # int64 [P], equal for passages with the same text
     drawing: Drawing
@@ -196,8 +195,8 @@ class Examples:
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """Return a mask of the passages that must not be negatives of each query: bool [B, B x N].
 
-        These are false negatives according to the qrels or the margin, and passages with the same
-        text as a false negative. The query's own positive is never masked.
+        These are false negatives according to the qrels, and passages with the text of such a
+        passage. The query's own positive is never masked.
         """
         barred = self.barred.take(examples)
         batch = self.texts[groups.ravel()]
@@ -253,8 +252,8 @@ def read_examples(
 
     ranking: the run of a teacher that is no reranker; groups then contain only passages that this
     run ranks, because it scores no others. labels: of the queries of a split without judgments. The
-    second result is `Kept.counts`. Raises `InputError` if the files do not match, or if no
-    example remains.
+    second result counts queries that are left out, by reason. Raises `InputError` if the files do
+    not match, or if no example remains.
     """
     if labels:
         ranking = labels.teacher  # which scores no passages beyond the mined ones
@@ -270,9 +269,9 @@ def read_examples(
             )
     mined = runs[negatives]
     qrels = labels.qrels(mined, drawing.depth) if labels else read_qrels(collection, split)
-    found, kept = select(mined, qrels, texts, drawing, ids, runs.get(ranking))
+    found, counts = select(mined, qrels, texts, drawing, ids, runs.get(ranking))
     examples = Examples(**found, texts=texts, drawing=drawing)
-    reasons = "; ".join(kept.reasons)
+    reasons = "; ".join(f"{count:,} {reason}" for reason, count in counts.items())
     say(
         f"{len(examples):,} training queries of split {split}"
         + (f" ({reasons})" if reasons else "")
@@ -281,9 +280,9 @@ def read_examples(
         raise InputError(
             f"no query of {collection}, split {split!r}, has a relevant passage and enough "
             f"negatives for a group: {reasons or 'it has no queries'}; change the "
-            "negatives, depth, margin, group, labels or teacher"
+            "negatives, depth, group, labels or teacher"
         )
-    return examples, kept.counts
+    return examples, counts
 
 
 def text_ids(collection: Path | str) -> np.ndarray:

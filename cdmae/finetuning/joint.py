@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdmae.finetuning import losses, reranker
+from cdmae.finetuning import reranker
 from cdmae.finetuning.caching import Cached
 from cdmae.models import checkpoint, packed, sequences
 from cdmae.models.ragged import Ragged
@@ -77,16 +77,3 @@ class JointTeacher:
             return made.unsqueeze(1)
 
         return Cached(encode, [packed.put(rows, device) for rows in cuts], len(pairs))
-
-    @staticmethod
-    def listwise(scores: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the reranker's own loss and its numbers from its scores [B, N].
-
-        teacher_accuracy: the share of groups in which it ranks the positive first.
-        """
-        loss = losses.listwise(scores)
-        numbers = {
-            "teacher_listwise": loss,
-            "teacher_accuracy": (scores.argmax(-1) == 0).float().mean(),
-        }
-        return loss, numbers

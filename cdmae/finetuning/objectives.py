@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from cdmae.config.heads import Multi, Retriever, Unified
 from cdmae.finetuning import late, losses
 from cdmae.finetuning.late import Texts
-from cdmae.models import packed, sequences, transformer
+from cdmae.models import packed, sequences
 from cdmae.models.heads import multi, table
 from cdmae.models.ragged import Ragged, joined
 
@@ -83,10 +83,10 @@ class Objective:
     The student's scores are divided by the stage's temperature, the teacher's scores by its
     teacher_temperature.
 
-    The losses of the stage's prefixes (Matryoshka) and of both heads of a unified retriever are
-    added up; the numbers describe whole vectors. accuracy: the share of groups in which the
-    positive scores best. spread: the standard deviation of the passages' vectors relative to their
-    size; it is 0 if all vectors are equal.
+    The losses of both heads of a unified retriever are added up. accuracy: the share of groups in
+    which the positive scores best; teacher_accuracy: by the teacher that learns, too. spread: the
+    standard deviation of the passages' vectors relative to their size; it is 0 if all vectors are
+    equal.
     """
 
     stage: Retriever
@@ -108,11 +108,12 @@ class Objective:
         elif isinstance(self.stage, Unified):
             loss, numbers = _of_both_heads(vectors, batch, self.stage, self.sparsity.words)
         else:
-            loss, numbers = _with_prefixes(vectors, batch, self.stage)
+            loss, numbers = _of_vectors(vectors, batch, self.stage)
         if judged is not None:
-            own, more = self.joint.listwise(batch.teacher)
+            own = losses.listwise(batch.teacher)
             loss = loss + own
-            numbers |= more
+            numbers["teacher_listwise"] = own
+            numbers["teacher_accuracy"] = _accuracy(batch.teacher)
         if self.sparsity:
             weights = vectors[:, : self.sparsity.words]
             queries = weights[: batch.queries]
@@ -128,30 +129,12 @@ def _of_both_heads(
     """Return the sum of the losses of both heads; words: the number V of a text's weights."""
     loss, numbers = _of_vectors(vectors[:, :words], batch, replace(stage, passage_weight=0.0))
     cooled = replace(stage, temperature=stage.dense_temperature)
-    of_dense, dense = _with_prefixes(vectors[:, words:], batch, cooled)
+    of_dense, dense = _of_vectors(vectors[:, words:], batch, cooled)
     numbers["dense_accuracy"] = dense["accuracy"]
     numbers["spread"] = torch.minimum(numbers["spread"], dense["spread"])  # if either collapses
     for key in {"contrastive", "in_batch", stage.distillation} & numbers.keys():
         numbers[key] = numbers[key] + dense[key]
     return loss + of_dense, numbers
-
-
-def _with_prefixes(
-    vectors: Tensor, batch: Batch, stage: Retriever
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the sum of the losses of whole vectors [n, D] and of their prefixes.
-
-    Dot products of prefixes are multiplied by sqrt(D / width): sums of that many independent
-    numbers then spread as widely as whole vectors' products, for which the temperature is chosen.
-    Otherwise the first numbers would have to grow until they alone decide whole vectors' scores.
-    """
-    loss, numbers = _of_vectors(vectors, batch, stage)
-    for width in stage.prefixes:
-        cut = transformer.scaled(vectors[:, :width], stage.similarity)
-        if stage.similarity == "dot":
-            cut = cut * (vectors.shape[1] / width) ** 0.25
-        loss = loss + _of_vectors(cut, batch, stage)[0]
-    return loss, numbers
 
 
 def _of_vectors(
@@ -195,6 +178,11 @@ def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, 
     return _total(contrastive, scores, every, passages.vectors[of_pieces], batch, stage)
 
 
+def _accuracy(scores: Tensor) -> Tensor:
+    """Return the share of groups, [B, N], in which the positive scores best."""
+    return (scores.argmax(-1) == 0).float().mean()
+
+
 def _excluded(batch: Batch, device: torch.device) -> Tensor | None:
     return None if batch.excluded is None else packed.put(batch.excluded, device)
 
@@ -216,7 +204,7 @@ def _total(
     length = flat.norm(dim=1).mean().clamp_min(torch.finfo(flat.dtype).tiny)
     numbers = {
         "contrastive": contrastive,
-        "accuracy": (scores.argmax(-1) == 0).float().mean(),
+        "accuracy": _accuracy(scores),
         "spread": flat.std(0).norm() / length,
     }
     loss = contrastive

@@ -74,7 +74,7 @@ def reranker_task(
 
     Raises `InputError` for a teacher from which it would learn nothing.
     """
-    taught = Teacher.read(inputs.scores, data.shared) if inputs.scores else None
+    taught = Teacher.read(inputs.scores, data.share) if inputs.scores else None
     if taught:
         taught.check_worth(data.examples, stage, name)
     return RerankerTask(name, model, data, stage, seed, group, teacher=taught)

@@ -25,7 +25,6 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.heads import AnyRetriever, Regularised, Retriever, Unified
-from cdmae.errors import InputError
 from cdmae.finetuning import joint, recall, task
 from cdmae.finetuning.caching import Cached, cached_backward
 from cdmae.finetuning.groups import Balance
@@ -145,19 +144,13 @@ def retriever_task(
     if stage.target == "recall":
         return recall.recall_task(name, model, data, stage, seed, group)
     device = group.device
-    width = model.network.config.hidden_size
-    if max(stage.prefixes, default=0) >= width:
-        raise InputError(
-            f"prefixes of {name} is {list(stage.prefixes)}, but its vectors have {width} numbers; "
-            f"expected widths below {width}"
-        )
     if stage.query_weights == "idf":
         words = sparse.width(model.network)
-        found = data.shared.arrays(
+        found = data.share(
             "idf", lambda: {"table": table.idf(data.passages, model.vocabulary, words)}
         )
         model = replace(model, table=np.array(found["table"]))
-    taught = Teacher.read(inputs.scores, data.shared) if inputs.scores else None
+    taught = Teacher.read(inputs.scores, data.share) if inputs.scores else None
     if taught and stage.margin_bins:
         balance = Balance(taught.scores, stage.margin_bins)
         data = replace(data, examples=replace(data.examples, balance=balance))

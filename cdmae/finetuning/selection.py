@@ -7,7 +7,6 @@ Shapes: `Q` queries of the split, `E` examples, `P` passages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,29 +22,6 @@ if TYPE_CHECKING:
     from cdmae.finetuning.groups import Drawing
 
 
-@dataclass
-class Kept:
-    """The queries that are left, bool [Q], and how many were left out or changed, by reason."""
-
-    queries: np.ndarray
-    ids: pd.Series
-    reasons: list[str] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
-
-    def leave_out(self, reason: str, which: np.ndarray) -> None:
-        """Leave out queries, bool [Q]; a query that is already left out keeps its first reason."""
-        first = int(np.argmax(which & self.queries))
-        self.count(reason, which, f", such as query {self.ids[first]}")
-        self.queries = self.queries & ~which
-
-    def count(self, reason: str, numbers: np.ndarray, example: str = "") -> None:
-        """Record a number per query, [Q], for the queries that are left."""
-        total = int(numbers[self.queries].sum())
-        if total:
-            self.counts[reason] = total
-            self.reasons.append(f"{total:,} {reason}{example}")
-
-
 def select(
     run: Run,
     qrels: pd.DataFrame,
@@ -53,86 +29,68 @@ def select(
     drawing: Drawing,
     ids: pd.Series,
     ranking: Run | None = None,
-) -> tuple[dict[str, np.ndarray | Ragged], Kept]:
+) -> tuple[dict[str, np.ndarray | Ragged], dict[str, int]]:
     """Select each query's positives and negatives.
 
     Negatives are the best passages of the run, without relevant passages, passages that the qrels
-    exclude (BRIGHT's grade of -100), and copies of either. A margin bars more of them. A teacher's
-    run limits positives and negatives to the passages that it ranks, since it scores no others.
+    exclude (BRIGHT's grade of -100), and copies of either. A teacher's run limits positives and
+    negatives to the passages that it ranks, since it scores no others.
 
     qrels: a sorted frame (query, passage, grade) of row numbers; grades from 1 are relevant. texts:
     the result of `groups.text_ids`, [P]. ids: of the queries, [Q]. ranking: the teacher's run.
 
-    Returns the fields `queries`, `positives`, `barred` and `mined` of `groups.Examples`.
+    Returns the fields `queries`, `positives`, `barred` and `mined` of `groups.Examples`, and the
+    number of queries that are left out, or have random negatives only, by reason.
     """
     mined = _table(run.best(drawing.depth))
     judged = qrels[qrels["passage"] < len(texts)]
     relevant = judged["grade"] > 0
     positives = judged[relevant]
     barred = judged[relevant | (judged["grade"] == EXCLUDED)]
-    kept = Kept(np.ones(len(run), dtype=bool), ids)
-    kept.leave_out("left out without a relevant passage", ~_has(positives, len(run)))
+    reasons = np.full(len(run), "", object)  # why queries are left out; the first reason counts
+
+    def leave_out(reason: str, which: np.ndarray) -> None:
+        reasons[which & (reasons == "")] = reason
+
+    leave_out("left out without a relevant passage", ~_has(positives, len(run)))
     negatives = mined[~_among(mined, barred, texts)]
-    if drawing.margin:
-        pairs = pd.concat([barred, _suspects(mined, positives, drawing.margin)])
-        barred = pairs.drop_duplicates(["query", "passage"]).sort_values(["query", "passage"])
-        removed = negatives[_among(negatives, barred, texts)]
-        kept.count("mined negatives removed by the margin", _lengths(removed, len(run)))
-        negatives = negatives.drop(removed.index)
     if ranking is not None:
         ranked = _table(ranking)
         positives = positives[_among(positives, ranked)]
         negatives = negatives[_among(negatives, ranked)]
         none = ~_has(positives, len(run))
-        kept.leave_out("left out because the teacher ranks no judged passage", none)
+        leave_out("left out because the teacher ranks no judged passage", none)
         few = _lengths(negatives, len(run)) < drawing.group - 1
-        kept.leave_out("left out because the teacher ranks too few negatives", few)
+        leave_out("left out because the teacher ranks too few negatives", few)
     if drawing.train_queries:
-        kept.leave_out("left out beyond train_queries", _beyond(kept, drawing.train_queries))
+        beyond = _beyond(reasons == "", drawing.train_queries, ids)
+        leave_out("left out beyond train_queries", beyond)
+    kept = reasons == ""
+    counts = pd.Series(reasons[~kept]).value_counts(sort=False).to_dict()
     # such as a query that shares no word with another passage, for BM25
-    kept.count("with random negatives only", ~_has(negatives, len(run)))
-    rows = np.flatnonzero(kept.queries)
+    alone = int((kept & ~_has(negatives, len(run))).sum())
+    if alone:
+        counts["with random negatives only"] = alone
+    rows = np.flatnonzero(kept)
     lists = {"positives": positives, "barred": barred, "mined": negatives}
     found = {name: _ragged(table, len(run)).take(rows) for name, table in lists.items()}
-    return {"queries": rows.astype(np.int32), **found}, kept
+    return {"queries": rows.astype(np.int32), **found}, counts
 
 
-def _suspects(mined: pd.DataFrame, positives: pd.DataFrame, margin: float) -> pd.DataFrame:
-    """Return the mined passages that score too high to be negatives: s(q, d) > (1 - m) s(q, d+).
-
-    d+ is the relevant passage with the best score.
-
-    This is TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), applied to the scores of
-    the mined run. If no relevant passage is among the mined ones, its score is at most the score
-    of each of them, and all are suspects. Raises `InputError` for a relevant passage with a score
-    of 0 or less, because the margin is relative to the score.
-    """
-    best = mined[_among(mined, positives)].groupby("query")["score"].max().astype(np.float64)
-    if (best <= 0).any():
-        query = best.index[best <= 0][0]
-        raise InputError(
-            f"margin is {margin:g}, a share of the relevant passage's score, but this score is "
-            f"{best[query]:g} for query {query} of the run; expected a margin of 0, or negatives "
-            "from a system whose scores are above 0, such as BM25 or cosine similarity"
-        )
-    highest = best.reindex(mined["query"], fill_value=-np.inf).to_numpy() * (1 - margin)
-    return mined[mined["score"].to_numpy() > highest.astype(np.float32)]
-
-
-def _beyond(kept: Kept, count: int) -> np.ndarray:
+def _beyond(queries: np.ndarray, count: int, ids: pd.Series) -> np.ndarray:
     """Return which queries are left beyond `count`, bool [Q]; raise `InputError` if fewer are left.
 
     The choice depends only on their ids, so a smaller number chooses some of the queries of a
     larger number.
     """
-    left = np.flatnonzero(kept.queries)
+    left = np.flatnonzero(queries)
     if len(left) < count:
         raise InputError(
             f"train_queries is {count:,}; expected up to {len(left):,}, the queries that have a "
             "relevant passage and negatives, or 0 for all"
         )
-    shares = np.array([stable_share(kept.ids[query]) for query in left])
-    beyond = np.zeros(len(kept.queries), dtype=bool)
+    shares = np.array([stable_share(ids[query]) for query in left])
+    beyond = np.zeros(len(queries), dtype=bool)
     beyond[left[np.argsort(shares)[count:]]] = True
     return beyond
 

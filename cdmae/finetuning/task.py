@@ -25,7 +25,7 @@ from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
 from cdmae.training.loop import Schedule, Task
 from cdmae.training.ranks import Ranks
-from cdmae.training.sharing import ALONE, Shared
+from cdmae.training.state import Share, unshared
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
@@ -71,14 +71,14 @@ class Data:
     """A stage's training data: examples, and the tokens of the split's queries and of all passages.
 
     counts: the numbers of dropped queries and of removed negatives, by reason; only the first
-    process knows them. shared: through which the processes share further arrays.
+    process knows them. share: by which the processes share further arrays.
     """
 
     examples: Examples
     counts: dict[str, int]
     queries: Tokens
     passages: Tokens
-    shared: Shared = ALONE
+    share: Share = unshared
 
     @classmethod
     def read(
@@ -89,13 +89,13 @@ class Data:
         *,
         seed: int,
         threads: int = 1,
-        shared: Shared = ALONE,
+        share: Share = unshared,
     ) -> Data:
         """Read a stage's training data, once for all processes.
 
         Raises `InputError` if the files do not match each other.
         """
-        passages = read_tokens(inputs.tokens, shared=shared.group.size > 1)
+        passages = read_tokens(inputs.tokens)
         checkpoint.check_tokens(model, passages.word_starts, str(inputs.tokens))
         drawing = Drawing.of(stage.drawn() | {"seed": seed})
         labels = None
@@ -110,13 +110,13 @@ class Data:
             counts.update(left_out)
             return found.arrays()
 
-        examples = Examples.of_arrays(shared.arrays("examples", make), drawing)
+        examples = Examples.of_arrays(share("examples", make), drawing)
         queries = sequences.queries_of(inputs.collection, stage.split, inputs.encoder, threads)
         if stage.topics:
             name = str(inputs.collection)
             found = topics.of_queries(model, queries, examples.queries, stage, seed, name)
             examples = replace(examples, topics=found)
-        return cls(examples, counts, queries, passages, shared)
+        return cls(examples, counts, queries, passages, share)
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,8 @@ def train(
     device = setup.set_up(threads)
     model = files.model(settings, seed)
     with ranks.joined(device) as group, states.opened(state, name, group) as saved:
-        group.check_batch("queries", settings.queries)
-        shared = saved.shared
-        data = Data.read(files, settings, model, seed=seed, threads=threads, shared=shared)
+        share = saved.share
+        data = Data.read(files, settings, model, seed=seed, threads=threads, share=share)
         training = task_of(name, model, data, settings, files, seed, group)
         training.network.to(device)
         seconds, notes = loop.train(training, saved)

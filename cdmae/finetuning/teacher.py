@@ -20,7 +20,7 @@ from cdmae.config.recipe import Stage
 from cdmae.errors import InputError
 from cdmae.finetuning.groups import Examples
 from cdmae.runs import Run, read_run
-from cdmae.training.sharing import ALONE, Shared
+from cdmae.training.state import Share, unshared
 
 UNSURE = 0.85  # scores with a larger share of the entropy of guessing are uninformative
 
@@ -37,13 +37,13 @@ class Teacher:
     name: str
 
     @classmethod
-    def read(cls, path: Path, shared: Shared = ALONE) -> Teacher:
+    def read(cls, path: Path, share: Share = unshared) -> Teacher:
         """Read an existing run, once for all processes; raises `InputError` if it is missing."""
         if not path.exists():
             raise InputError(
                 f"the teacher's scores {path} do not exist; compute them or remove the teacher"
             )
-        return cls(Run(**shared.arrays("teacher", lambda: vars(read_run(path)))), str(path))
+        return cls(Run(**share("teacher", lambda: vars(read_run(path)))), str(path))
 
     def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
         """Return the scores of each query's group: [B], [B, N] -> float32 [B, N].
@@ -93,12 +93,9 @@ class Teacher:
         shares /= shares.sum(1, keepdims=True)
         entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
         if entropy >= UNSURE:
-            right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
             raise InputError(
                 f"alpha of {name} is {stage.alpha:g}, and its teacher's scores have {entropy:.0%} "
-                f"of the entropy of guessing and rank the positive first in {right:.0%} of the "
-                f"groups (chance: {1 / scores.shape[1]:.0%}): they carry too little information; "
-                "expected an alpha of 1 or more, a smaller teacher_temperature (now "
-                f"{stage.teacher_temperature:g}), or a better teacher (a reranker with more "
-                "training queries or epochs, or another learning rate, or a run with finer scores)"
+                "of the entropy of guessing: they carry too little information; expected an alpha "
+                "of 1 or more, a smaller teacher_temperature (now "
+                f"{stage.teacher_temperature:g}), or a better teacher"
             )

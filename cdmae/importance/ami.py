@@ -10,43 +10,33 @@ W words, n-gram orders 1 to L (the window), T word-pieces.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cdmae.arrays import appending, read_array
-from cdmae.errors import InputError
 from cdmae.files import complete, read_json, write_json
-from cdmae.importance import table as ngram_table
+from cdmae.importance import ngrams
 from cdmae.tokens.corpus import Tokens
-from cdmae.tokens.words import blocks, broadcast
-
-if TYPE_CHECKING:
-    from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.tokens.words import begins, blocks, broadcast, hashes, longer
 
 
-def ami(
-    counts: np.ndarray,
-    totals: np.ndarray,
-    *,
-    pmi: str = "min",
-    normaliser: str = "order",
-    edges: str = "literal",
-) -> np.ndarray:
-    """Return the importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
+def pmis(
+    counts: np.ndarray, totals: np.ndarray, *, pmi: str = "min", normaliser: str = "order"
+) -> Iterator[np.ndarray]:
+    """Yield the PMI of the n-gram that begins at each word, in nats, for orders 2 to L.
 
-    counts [L, W]: the occurrences of the n-gram that begins at each word, 0 where the n-gram would
-    leave its segment. totals [L]: the number of n-grams of each order.
+    Each array is float64 [W - order + 1], with 0 where the n-gram would leave its segment. counts
+    [L, W]: the occurrences of the n-gram that begins at each word, 0 where it would leave its
+    segment. totals [L]: the number of n-grams of each order.
 
     Equation 7 defines PMI for two words. For longer n-grams, `min` takes the minimum over all cuts
     into at least two pieces: log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021, eq. 3).
     `product` cuts it into single words. Counts are divided by the number of n-grams of their order,
-    as in equation 7, or (`pooled`) of all orders. `literal` divides each side by L - 1, with 0 for
-    n-grams that do not exist at the segment's edges. `mean` takes twice the mean of the n-grams
-    that exist; inside a segment both are the same.
+    as in equation 7, or (`pooled`) of all orders.
     """
     window, words = counts.shape
     totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
@@ -55,75 +45,88 @@ def ami(
     log_p = np.log(np.maximum(1, counts)) - np.log(totals)[:, None]
     # the largest sum log p over all ways of cutting, including no cut; per order, by first word
     best = [log_p[0]]
-    sums = np.zeros(words)
-    number = np.zeros(words)
     for order in range(1, window):  # n-grams of order + 1 words
         size = max(0, words - order)
         lefts = range(order if pmi == "min" else 1)  # words of the left piece, less 1
         cut = np.max([best[n][:size] + best[order - 1 - n][n + 1 :] for n in lefts], axis=0)
         whole = log_p[order, :size]
-        exists = counts[order, :size] > 0
-        gained = np.where(exists, whole - cut, 0.0)  # equation 7
+        yield np.where(counts[order, :size] > 0, whole - cut, 0.0)  # equation 7
         best.append(np.maximum(whole, cut) if pmi == "min" else cut)
-        for word in (slice(size), slice(order, None)):  # the first word, and the last
+
+
+def ami(
+    counts: np.ndarray, totals: np.ndarray, *, edges: str = "literal", **settings: str
+) -> np.ndarray:
+    """Return the importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
+
+    counts, totals, settings: as for `pmis`. `literal` divides each side by L - 1, with 0 for
+    n-grams that do not exist at the segment's edges. `mean` takes twice the mean of the n-grams
+    that exist; inside a segment both are the same.
+    """
+    window, words = counts.shape
+    sums = np.zeros(words)
+    number = np.zeros(words)
+    for order, gained in enumerate(pmis(counts, totals, **settings), 1):
+        exists = counts[order, : len(gained)] > 0
+        for word in (slice(len(gained)), slice(order, None)):  # the first word, and the last
             sums[word] += gained
             number[word] += exists
     weights = 2.0 / np.maximum(1.0, number) if edges == "mean" else 1.0 / max(1, window - 1)
     return (sums * weights).astype(np.float32)
 
 
-def repeated(counts: np.ndarray) -> np.ndarray:
-    """Return for each word the share of its n-grams that the collection repeats: float64 [W].
-
-    counts [L, W]: as for `ami`. The n-grams of a word are those that `ami` averages; without
-    n-grams the share is 1.
-    """
-    found = np.zeros(counts.shape[1])
-    number = np.zeros(counts.shape[1])
-    for shift, of_order in enumerate(counts[1:], 1):
-        begins = of_order[:-shift]  # by first word; the last word is `shift` words further
-        for ends in (slice(None, -shift), slice(shift, None)):
-            found[ends] += begins > 1
-            number[ends] += begins > 0
-    return np.where(number > 0, found / np.maximum(number, 1), 1.0)
-
-
 @dataclass(frozen=True)
 class Table:
-    """Scores new text with a collection's n-gram counts; n-grams that were not counted count as 1.
+    """Scores new text with the n-grams that occur at least twice in a collection.
 
-    Words that are not in the collection count as seen once. `settings` are the arguments of `ami`.
+    An n-gram that is not in the table counts as seen once. N-grams of the collection itself
+    therefore have exactly the counts of `cdmae.importance.ngrams`.
+
+    keys, counts: per order, the sorted hashes of the n-grams, uint64, and their occurrences,
+    uint32. totals int64 [L]: the number of n-grams per order. settings: the arguments of `ami`.
     """
 
-    ngrams: ngram_table.Table
+    unit: str
+    keys: tuple[np.ndarray, ...]
+    counts: tuple[np.ndarray, ...]
+    totals: np.ndarray
     settings: dict[str, Any]
-
-    def score(
-        self, segments: Sequence[np.ndarray], vocabulary: Vocabulary
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Score the word-pieces of several segments (titles or texts), [n] each.
-
-        Returns the importance of each word-piece's word, float32, and `repeated` of it, float64.
-        """
-        counts = []
-        lengths = []
-        for ids in segments:
-            words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
-            counts.append(self.ngrams.look_up(words))
-            lengths.append(np.diff(np.append(starts, len(ids))))
-        joined = np.concatenate(counts, axis=1)
-        pieces = np.concatenate(lengths)
-        ends = np.cumsum([len(ids) for ids in segments])[:-1]
-        values = ami(joined, self.ngrams.totals, **self.settings)
-        return (
-            np.split(np.repeat(values, pieces), ends),
-            np.split(np.repeat(repeated(joined), pieces), ends),
-        )
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:
-        """Read the settings from a folder of importance, and the table from its n-grams."""
-        return cls(ngram_table.read(folder), read_json(Path(folder) / "settings.json"))
+        """Read the table that an importance refers to; its arrays stay on disk."""
+        counted = ngrams.folder_of(folder)
+        about = read_json(counted / ngrams.ABOUT)
+        orders = range(1, about["window"] + 1)
+        return cls(
+            unit=about["unit"],
+            keys=tuple(read_array(counted / f"keys_{order}.npy") for order in orders),
+            counts=tuple(read_array(counted / f"counts_{order}.npy") for order in orders),
+            totals=read_array(counted / "totals.npy"),
+            settings=read_json(Path(folder) / "settings.json"),
+        )
+
+    def score(self, ids: np.ndarray, word_starts: np.ndarray) -> np.ndarray:
+        """Return the importance of each word of one segment (a title or text), float32 [W]."""
+        first = begins(ids, np.zeros(1, np.int64), word_starts, self.unit)
+        return ami(self.look_up(hashes(ids, first)), self.totals, **self.settings)
+
+    def look_up(self, words: np.ndarray) -> np.ndarray:
+        """Return the counts of the n-grams that begin at each word of one segment: int64 [L, W].
+
+        words: their hashes. N-grams that would leave the segment have the count 0.
+        """
+        counts = np.zeros((len(self.keys), len(words)), np.int64)
+        found = words
+        for order, (keys, times) in enumerate(zip(self.keys, self.counts, strict=True), 1):
+            if order > 1:
+                found = longer(found, words, order)
+            counts[order - 1, : len(found)] = 1
+            if len(keys):
+                rows = np.minimum(np.searchsorted(keys, found), len(keys) - 1)
+                hits = np.flatnonzero(keys[rows] == found)
+                counts[order - 1, hits] = times[rows[hits]]
+        return counts
 
 
 def estimate(
@@ -136,14 +139,10 @@ def estimate(
     counted: the folder of n-grams; its table scores new text. The output refers to it by a
     relative path. settings: the arguments of `ami`.
     """
-    table = ngram_table.read(counted)
+    unit = ngrams.unit_of(counted)
     counts = read_array(Path(counted) / "counts.npy")
+    totals = read_array(Path(counted) / "totals.npy")
     segments = read_array(Path(counted) / "segments.npy")
-    if len(segments) != 2 * len(tokens) + 1:
-        raise InputError(
-            f"{counted} has counts of {len(segments) // 2:,} passages, but the tokens have "
-            f"{len(tokens):,}; delete both and run again"
-        )
     with complete(folder) as aside:
         aside.mkdir()
         with appending(aside / "values.npy", np.float16) as append:
@@ -151,10 +150,10 @@ def estimate(
             for block in blocks(tokens):
                 last = first + len(block)
                 words = slice(segments[2 * first], segments[2 * last])
-                values = ami(counts[:, words], table.totals, **settings)
-                append(broadcast(values, block, table.unit))
+                append(broadcast(ami(counts[:, words], totals, **settings), block, unit))
                 first = last
-        ngram_table.refer(aside, os.path.relpath(counted, folder), table.unit)
+        reference = {"table": os.path.relpath(counted, folder)}
+        write_json(aside / ngrams.REFERENCE, reference)
         write_json(aside / "settings.json", settings)
 
 

@@ -1,12 +1,10 @@
 """Count the n-grams of a collection at each position, and make a table for new text.
 
-Counts are exact: nothing is pruned. An n-gram is within one passage, and within its title or its
-text. An n-gram's key is ``row of its first n - 1 words in the table x V + last word``, below 2^64.
-Keys are sorted; if they do not fit into memory, one range of keys after the other is read
-from the words on disk. If the first or the last n - 1 words of an n-gram occur once, so does the
-n-gram: it has no key.
+Nothing is pruned. An n-gram is within one passage, and within its title or its text. It is named by
+a 64-bit hash (`cdmae.tokens.words`). Hashes are sorted; if they do not fit into memory, one range
+of hashes after the other is computed from the words on disk.
 
-W words, P passages, L the longest n-gram (the window), V words in the vocabulary.
+W words, P passages, L the longest n-gram (the window).
 """
 
 from __future__ import annotations
@@ -15,32 +13,19 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import numpy as np
 
 from cdmae.arrays import appending, read_array, write_array
-from cdmae.errors import InputError
-from cdmae.files import complete
-from cdmae.importance import table as ngram_table
+from cdmae.files import complete, read_json, write_json
 from cdmae.tokens.corpus import Tokens
-from cdmae.tokens.words import number_words
+from cdmae.tokens.words import hash_words, longer
 
 MEMORY = 1 << 30  # bytes for sorting, unless the caller says otherwise
-KEY = 80  # bytes that sorting takes per key
+KEY = 80  # bytes that sorting takes per hash
 BLOCK = 1 << 20  # words that are read together
-SAMPLE = 256  # one of so many keys decides where ranges of keys end
-SMALL = 2**32 - 1  # the most words whose counts are uint32; counts of more words are uint64
-MOST = 2**64  # the most keys
-
-
-class _Text(NamedTuple):
-    """The words by number, uint32 [W]; V; segments int64 [2 P + 1], in words; and counts [L, W]."""
-
-    words: np.ndarray
-    vocabulary: int
-    segments: np.ndarray
-    counts: np.ndarray
+ABOUT = "table.json"  # is written last: a folder without it is incomplete
+REFERENCE = "ngrams.json"  # file in a folder of importance with the relative path of its n-grams
 
 
 def count_to(
@@ -53,48 +38,34 @@ def count_to(
 ) -> None:
     """Count the n-grams of orders 1 to `window` (L), and write the counts and the table.
 
-    ``counts.npy`` [L, W]: ``counts[n - 1, i]`` is the number of occurrences of the n-gram that
-    begins at word i, 0 where it would leave its segment; uint32, or uint64 for more than `SMALL`
-    words. ``segments.npy`` int64 [2 P + 1]: the offset of each title and each text, in words. The
-    other files are those of `cdmae.importance.table.Table`.
-
-    memory: bytes for sorting; it changes no count. Offsets take further memory, 64 bytes per
-    passage, and so does the vocabulary, 32 bytes per word in it.
+    ``counts.npy`` uint32 [L, W]: ``counts[n - 1, i]`` is the number of occurrences of the n-gram
+    that begins at word i, 0 where it would leave its segment. ``segments.npy`` int64 [2 P + 1]: the
+    offset of each title and each text, in words. The other files are those of
+    `cdmae.importance.ami.Table`. memory: bytes for sorting; it changes no count.
     """
     with complete(folder) as aside:
         aside.mkdir()
         with TemporaryDirectory(dir=aside) as scratch:
-            with appending(Path(scratch, "words.npy"), np.uint32) as append:
-                segments, numbering = number_words(tokens, unit, append)
+            lengths = [np.empty(0, np.int64)]
+            with appending(Path(scratch, "words.npy"), np.uint64) as append:
+                for words, counts in hash_words(tokens, unit):
+                    append(words)
+                    lengths.append(counts)
             words = read_array(Path(scratch, "words.npy"))
-            kind = np.uint32 if len(words) <= SMALL else np.uint64
-            counts = _reserve(aside / "counts.npy", (window, len(words)), kind)
-            text = _Text(words, len(numbering), segments, counts)
-            write_array(aside / "occurrences.npy", _count_words(text))
-            rows = words
-            number = text.vocabulary
-            for order in range(2, window + 1):
-                if number * text.vocabulary > MOST:
-                    raise InputError(
-                        f"n-grams of {order} words cannot be counted: {number:,} repeated "
-                        f"beginnings x {text.vocabulary:,} words exceed 2^64; lower window to "
-                        f"{order - 1}, or count by unit wordpiece"
-                    )
-                longer = _reserve(Path(scratch, f"rows_{order}.npy"), (len(words),), kind)
-                number = _count(order, text, rows, longer, aside, memory)
-                rows = longer
-        lengths = np.diff(segments)
-        totals = [np.maximum(0, lengths - order).sum() for order in range(window)]
+            sizes = np.concatenate(lengths)
+            segments = np.cumsum(np.append(0, sizes))
+            counts = _reserve(aside / "counts.npy", (window, len(words)))
+            for order in range(1, window + 1):
+                _count(order, words, segments, counts[order - 1], aside, memory)
+        totals = [np.maximum(0, sizes - order).sum() for order in range(window)]
         write_array(aside / "segments.npy", segments)
-        write_array(aside / "word_keys.npy", numbering.keys)
-        write_array(aside / "word_numbers.npy", numbering.numbers)
         write_array(aside / "totals.npy", np.array(totals, np.int64))
-        ngram_table.write_about(aside, unit, numbering.pieces, window)
+        write_json(aside / ABOUT, {"unit": unit, "window": window})
 
 
-def _reserve(path: Path, shape: tuple[int, ...], dtype: type) -> np.ndarray:
-    """Create a memory-mapped array in a file, and reserve its disk space."""
-    array = np.lib.format.open_memmap(path, "w+", dtype, shape)
+def _reserve(path: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """Create a memory-mapped array in a file, uint32, and reserve its disk space."""
+    array = np.lib.format.open_memmap(path, "w+", np.uint32, shape)
     # Without this reservation, a full disk would crash the process later (SIGBUS).
     if hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as file:
@@ -102,87 +73,59 @@ def _reserve(path: Path, shape: tuple[int, ...], dtype: type) -> np.ndarray:
     return array
 
 
-def _cut(number: int) -> Iterator[slice]:
-    """Yield slices of `BLOCK` positions."""
-    for first in range(0, number, BLOCK):
-        yield slice(first, min(first + BLOCK, number))
-
-
-def _count_words(text: _Text) -> np.ndarray:
-    """Return each word's occurrences [V], and write them by position."""
-    occurrences = np.zeros(text.vocabulary, text.counts.dtype)
-    for block in _cut(len(text.words)):
-        words, times = np.unique(text.words[block], return_counts=True)
-        occurrences[words] += times.astype(occurrences.dtype)
-    for block in _cut(len(text.words)):
-        text.counts[0, block] = occurrences[text.words[block]]
-    return occurrences
-
-
-def _keys(order: int, text: _Text, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield positions and keys, uint64, of n-grams whose parts of n - 1 words are repeated.
-
-    rows [W]: the row of the n-gram of the order below that begins at each word, if it is repeated.
-    """
-    for block in _cut(len(text.words) - order + 1):
-        repeated = text.counts[order - 2, block.start : block.stop + 1] > 1
-        inside = text.counts[order - 1, block] > 0
-        at = block.start + np.flatnonzero(inside & repeated[:-1] & repeated[1:])
-        prefixes = rows[at].astype(np.uint64)
-        yield at, prefixes * np.uint64(text.vocabulary) + text.words[at + order - 1]
+def _ngrams(
+    order: int, words: np.ndarray, segments: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the positions and the hashes of the n-grams of one order, block by block."""
+    for first in range(0, len(words), BLOCK):
+        own = words[first : first + BLOCK + order - 1]
+        found = own
+        for size in range(2, order + 1):
+            found = longer(found, own, size)
+        at = first + np.arange(len(found))
+        end = segments[np.searchsorted(segments, at, side="right")]
+        inside = at + order <= end
+        yield at[inside], found[inside]
 
 
 def _count(
-    order: int, text: _Text, rows: np.ndarray, longer: np.ndarray, folder: Path, memory: int
-) -> int:
-    """Count the n-grams of one order by position, and write the repeated ones to the table.
-
-    Returns the number of repeated ones. rows: see `_keys`; longer [W]: the same for this order,
-    written.
-    """
-    counts = text.counts[order - 1]
-    for block in _cut(len(text.words)):
-        begin = np.arange(block.start, block.stop)
-        end = text.segments[np.searchsorted(text.segments, begin, side="right")]
-        counts[block] = begin + order <= end  # once, or not at all
-    cuts = _cuts(_keys(order, text, rows), memory)
-    number = 0
+    order: int,
+    words: np.ndarray,
+    segments: np.ndarray,
+    counts: np.ndarray,
+    folder: Path,
+    memory: int,
+) -> None:
+    """Write the counts of one order by position, [W], and its repeated n-grams to the table."""
+    parts = 1 + len(words) * KEY // max(1, memory)
+    width = np.uint64((2**64 - 1) // parts)  # of a range of hashes; the last one has the rest
     with (
         appending(folder / f"keys_{order}.npy", np.uint64) as append_keys,
-        appending(folder / f"counts_{order}.npy", counts.dtype.type) as append_counts,
+        appending(folder / f"counts_{order}.npy", np.uint32) as append_counts,
     ):
-        for part in range(len(cuts) + 1):
-            at, keys = _in_part(_keys(order, text, rows), cuts, part)
-            keys, which, times = np.unique(keys, return_inverse=True, return_counts=True)
-            repeated = times > 1
-            counts[at] = times[which]
-            longer[at] = (number + np.cumsum(repeated) - 1)[which]
-            append_keys(keys[repeated])
-            append_counts(times[repeated])
-            number += int(repeated.sum())
-    return number
+        for part in range(parts):
+            positions = [np.empty(0, np.int64)]
+            hashes = [np.empty(0, np.uint64)]
+            for at, found in _ngrams(order, words, segments):
+                inside = np.minimum(found // width, parts - 1) == part
+                positions.append(at[inside])
+                hashes.append(found[inside])
+            keys, which, times = np.unique(
+                np.concatenate(hashes), return_inverse=True, return_counts=True
+            )
+            counts[np.concatenate(positions)] = times[which]
+            append_keys(keys[times > 1])
+            append_counts(times[times > 1])
 
 
-def _cuts(keys: Iterator[tuple[np.ndarray, np.ndarray]], memory: int) -> np.ndarray:
-    """Return the bounds between ranges of keys that can be sorted in `memory`, by a sample."""
-    sample = [np.empty(0, np.uint64)]
-    number = 0
-    for _, found in keys:
-        sample.append(found[::SAMPLE])
-        number += len(found)
-    ordered = np.sort(np.concatenate(sample))
-    parts = -(-number * KEY // max(1, memory))
-    return np.unique(ordered[np.arange(1, parts) * len(ordered) // max(1, parts)])
+def folder_of(folder: Path | str) -> Path:
+    """Return the folder of n-grams: `folder` itself, or the one that an importance refers to."""
+    reference = Path(folder, REFERENCE)
+    if reference.exists():
+        return Path(os.path.normpath(Path(folder, read_json(reference)["table"])))
+    return Path(folder)
 
 
-def _in_part(
-    keys: Iterator[tuple[np.ndarray, np.ndarray]], cuts: np.ndarray, part: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the positions and keys of one range."""
-    at = [np.empty(0, np.int64)]
-    own = [np.empty(0, np.uint64)]
-    for positions, found in keys:
-        inside = np.searchsorted(cuts, found, side="right") == part
-        at.append(positions[inside])
-        own.append(found[inside])
-    return np.concatenate(at), np.concatenate(own)
+def unit_of(folder: Path | str) -> str:
+    """Return the unit of n-grams, or of an importance: ``word`` or ``wordpiece``."""
+    return read_json(folder_of(folder) / ABOUT)["unit"]

@@ -13,15 +13,10 @@ from cdmae.importance import ami
 from cdmae.terminal import printable
 from cdmae.tokens.tokenise import Tokeniser
 from cdmae.tokens.vocabulary import read_backend, read_pieces
+from cdmae.tokens.words import begins
 
 # backgrounds from none to dark, among a terminal's 256 colours; the text is black
 GROUNDS = (None, 230, 223, 217, 210, 203)
-GUESSED = 0.5  # below this share of repeated n-grams, a word's importance is mostly a guess
-UNSEEN = "?"
-NOTE = (
-    f"{UNSEEN} the collection repeats fewer than half of the word's n-grams; an unseen one counts "
-    "as seen once, which makes the word look important"
-)
 
 
 class Span(NamedTuple):
@@ -32,20 +27,11 @@ class Span(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A word, its importance in nats, and the share of its n-grams that the collection repeats.
-
-    pieces: the number of its word-pieces.
-    """
+    """A word, its importance in nats, and the number of its word-pieces."""
 
     text: str
     importance: float
-    seen: float = 1.0
     pieces: int = 1
-
-    @property
-    def mark(self) -> str:
-        """Return a mark if the word's importance is mostly a guess, otherwise an empty string."""
-        return UNSEEN if self.seen < GUESSED else ""
 
 
 class Shades:
@@ -58,32 +44,26 @@ class Shades:
         self.backend = read_backend(tokenizer)
         self.pieces = read_pieces(tokenizer)
 
-    def words(self, texts: Sequence[str]) -> list[list[Word]]:
-        """Return the words of each text in the tokenizer's spelling, with importance (eq. 8)."""
-        tokens = self.tokeniser.tokens(pa.table({"title": [""] * len(texts), "text": texts}))
-        segments = np.split(np.asarray(tokens.ids), tokens.starts[1:-1])
-        vocabulary = self.tokeniser.vocabulary
-        found = []
-        for ids, values, seen in zip(
-            segments, *self.table.score(segments, vocabulary), strict=True
-        ):
-            is_first = np.arange(len(ids)) == 0
-            begins = np.flatnonzero(vocabulary.word_starts[ids] | is_first)
-            words = np.split(ids, begins[1:]) if len(ids) else []
-            found.append(
-                [
-                    Word(spell(word, self.pieces), float(values[at]), float(seen[at]), len(word))
-                    for word, at in zip(words, begins, strict=True)
-                ]
-            )
-        return found
+    def words(self, text: str) -> list[Word]:
+        """Return the words of a text in the tokenizer's spelling, with importance (eq. 8)."""
+        ids = np.asarray(self.tokeniser.tokens(pa.table({"title": [""], "text": [text]})).ids)
+        word_starts = self.tokeniser.vocabulary.word_starts
+        values = self.table.score(ids, word_starts)
+        starts = np.flatnonzero(begins(ids, np.zeros(1, np.int64), word_starts, "word"))
+        words = np.split(ids, starts[1:]) if len(ids) else []
+        if self.table.unit == "wordpiece":
+            values = values[starts]
+        return [
+            Word(spell(word, self.pieces), float(value), len(word))
+            for word, value in zip(words, values, strict=True)
+        ]
 
     def spans(self, text: str) -> list[Span]:
         """Cut a text, in its own spelling, into spans of equal shade.
 
         Joined, the spans are the text. Importance is scaled to the most important word of the text.
         """
-        (words,) = self.words([text])
+        words = self.words(text)
         offsets = self.backend.encode(text, add_special_tokens=False).offsets
         if not words or len(offsets) != sum(word.pieces for word in words):
             return [Span(text, 0)]
@@ -114,22 +94,18 @@ def spell(word: Iterable[int], pieces: list[str]) -> str:
 
 
 def for_terminal(words: Sequence[Word]) -> str:
-    """Colour the background of each word by its importance; guesses are marked."""
+    """Colour the background of each word by its importance."""
     levels = shades(word.importance for word in words)
     shaded = []
     for word, level in zip(words, levels, strict=True):
         text = printable(word.text)
-        ground = GROUNDS[level]
-        if ground is not None:
-            text = f"\x1b[48;5;{ground}m\x1b[38;5;16m{text}\x1b[0m"
-        shaded.append(text + word.mark)
+        if GROUNDS[level] is not None:
+            text = f"\x1b[48;5;{GROUNDS[level]}m\x1b[38;5;16m{text}\x1b[0m"
+        shaded.append(text)
     return " ".join(shaded)
 
 
 def as_numbers(words: Sequence[Word]) -> str:
-    """Write tab-separated values with a header: a word, its importance, a mark for a guess."""
-    lines = ["word\timportance (nats)\tguess"]
-    for word in words:
-        columns = (printable(word.text), f"{word.importance:.2f}", word.mark)
-        lines.append("\t".join(columns).rstrip("\t"))
-    return "\n".join(lines)
+    """Write tab-separated values with a header: a word, and its importance."""
+    lines = [f"{printable(word.text)}\t{word.importance:.2f}" for word in words]
+    return "\n".join(["word\timportance (nats)", *lines])

@@ -29,10 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from cdmae.errors import InputError
-from cdmae.importance import ami
-from cdmae.importance import table as ngram_table
-from cdmae.importance.table import Table
+from cdmae.arrays import read_array
+from cdmae.importance import ami, ngrams
 from cdmae.masking.noise import Key, draws, key
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
@@ -54,7 +52,6 @@ class Corpus:
 
     tokenizer: its folder, for the spelling of words. estimate: the folder of an importance or of
     n-grams, or None. scores: the importance itself, float16 [T], if it is not in a folder.
-    collection: the folder with queries and ids, for objectives that read them.
     """
 
     tokens: Tokens
@@ -62,7 +59,6 @@ class Corpus:
     tokenizer: Path | str | None = None
     estimate: Path | str | None = None
     scores: np.ndarray | None = None
-    collection: Path | None = None
 
     @property
     def pieces(self) -> list[str]:
@@ -72,31 +68,18 @@ class Corpus:
     @property
     def unit(self) -> str:
         """Return the unit of the importance: ``word`` or ``wordpiece``."""
-        return "word" if self.estimate is None else ngram_table.unit_of(self.estimate)
+        return "word" if self.estimate is None else ngrams.unit_of(self.estimate)
 
     @property
     def importance(self) -> np.ndarray:
         """Return the importance of each word-piece, float16 [T]."""
-        if self.scores is not None:
-            return self.scores
-        if self.estimate is None:
-            raise InputError("a masking needs values of importance; name an entry of `importance`")
-        values = ami.read_values(self.estimate)
-        if len(values) != len(self.tokens.ids):
-            raise InputError(
-                f"{self.estimate} has {len(values):,} values for {len(self.tokens.ids):,} "
-                "word-pieces; delete it and run again"
-            )
-        return values
+        return ami.read_values(self.estimate) if self.scores is None else self.scores
 
     @property
-    def ngrams(self) -> Table:
-        """Return the n-grams of the collection and their counts."""
-        if self.estimate is None:
-            raise InputError(
-                "a masking needs n-grams and their counts; name an entry of `importance`"
-            )
-        return ngram_table.read(self.estimate)
+    def ngrams(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the counts [L, W] and the totals [L] of n-grams (`cdmae.importance.ngrams`)."""
+        folder = ngrams.folder_of(self.estimate)
+        return read_array(folder / "counts.npy"), read_array(folder / "totals.npy")
 
 
 @dataclass(frozen=True)
@@ -212,23 +195,18 @@ def choose(batch: Batch, side: Side, key: Key, first: np.ndarray | None = None) 
 
     first: tokens that are chosen in any case, bool [B, n]; the strategy chooses the rest of the k.
     """
-    k = budget(batch.candidates, side.ratio)
     if first is None:
-        return draw(batch, side, key, k)
-    others = replace(batch, candidates=batch.candidates & ~first)
-    return draw(others, side, key, k - (batch.candidates & first).sum(axis=1)) | first
+        first = np.zeros_like(batch.candidates)
+    others = batch.candidates & ~first
+    left = budget(batch.candidates, side.ratio) - (batch.candidates & first).sum(axis=1)
+    k = np.clip(left, 0, others.sum(axis=1))
+    return strategy(side.strategy).select(replace(batch, candidates=others, k=k), side, key) | first
 
 
 def budget(candidates: np.ndarray, ratio: float) -> np.ndarray:
     """Return k for the candidates of each passage, bool [B, n]: int64 [B]."""
     # The small term corrects rounding: 0.29 x 100 is 28.999999999999996 in floating point.
     return np.floor(candidates.sum(axis=1) * ratio + 1e-9).astype(np.int64)
-
-
-def draw(batch: Batch, side: Side, key: Key, k: np.ndarray) -> np.ndarray:
-    """Choose `k` [B] of the candidates by the side's strategy, or all if there are fewer."""
-    k = np.clip(k, 0, batch.candidates.sum(axis=1))
-    return strategy(side.strategy).select(replace(batch, k=k), side, key)
 
 
 def corrupt(
@@ -256,10 +234,7 @@ def strategy(name: str) -> ModuleType:
 
 
 def values(names: Iterable[str], corpus: Corpus) -> dict[str, np.ndarray]:
-    """Compute a value per word-piece, float16 [T], for each strategy that needs values.
-
-    Raises `InputError` if the corpus lacks what a strategy needs.
-    """
+    """Compute a value per word-piece, float16 [T], for each strategy that needs values."""
     modules = {name: strategy(name) for name in dict.fromkeys(names)}
     return {
         name: module.values(corpus) for name, module in modules.items() if hasattr(module, "values")

@@ -40,8 +40,7 @@ def describe(
     their share of the masked words; the share of stop-words and punctuation among the masked
     word-pieces.
 
-    ``example``: its words with their importance, and the share of their n-grams that the collection
-    repeats.
+    ``example``: its words with their importance.
     """
     corpus = Corpus(tokens, Vocabulary.read(tokenizer), tokenizer, importance_folder)
     side = Side(settings["strategy"], settings["ratio"], sigma=settings["sigma"], unit=corpus.unit)
@@ -52,14 +51,13 @@ def describe(
     length = settings["max_length"] - 2
     batch = masking.read(tokens, rows, length, corpus.vocabulary, values)
     key = masking.key(seed, "decoder", 0)
-    (words,) = Shades(corpus.estimate, corpus.tokenizer).words([example])
+    words = Shades(corpus.estimate, corpus.tokenizer).words(example)
     return {
         "uniform": _facts(batch, masking.choose(batch, uniform, key), corpus.pieces),
         "importance": _facts(batch, masking.choose(batch, side, key), corpus.pieces),
         "example": {
             "words": [word.text for word in words],
             "importance": [round(word.importance, 4) for word in words],
-            "seen": [round(word.seen, 4) for word in words],
         },
     }
 

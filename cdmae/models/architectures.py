@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 KINDS = {  # suffixes of transformers' class names; `FAMILIES` has the prefixes
     "encoder": "ForMaskedLM",
-    "generator": "ForMaskedLM",
     "retriever": "Model",
     "reranker": "ForSequenceClassification",
 }

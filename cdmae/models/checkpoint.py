@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,6 @@ from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, heads, linear, metadata, networks, weights
 from cdmae.models.heads import multi, table
-from cdmae.models.linear import Layers
 from cdmae.models.sequences import Prompt
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -49,6 +48,10 @@ LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_le
 # Names of a retriever's prompts in sentence-transformers.
 PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
 IDENTITY = "torch.nn.modules.linear.Identity"
+HEAD = (  # the settings of a retriever's head: fields of `Model`, and keys of ``cdmae.json``
+    "head", "pooling", "similarity", "pieces", "target", "query_weights", "dimensions",
+    "cls_dimensions", "match", "expansion", "skip_punctuation", "dense_weight",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,9 @@ class Model:
     filled: int = 0
     skipped: tuple[int, ...] = ()
     dense_weight: float = 1.0
+
+
+DEFAULTS = {each.name: each.default for each in fields(Model) if each.name in HEAD}
 
 
 # --- models before training -----------------------------------------------------------------------
@@ -158,8 +164,9 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     The head's weights are drawn with `seed`. described: the other keys of ``cdmae.json``, which are
     fields of `Model`.
     """
+    described = DEFAULTS | described
     model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
-    linear.start_layers(model.network, _layers(kind, described), seed)
+    linear.start_layers(model.network, heads.described_by(described).layers(described), seed)
     if kind == "reranker" and model.network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -177,11 +184,16 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     """Write a trained model into an existing folder, with the tokenizer from another folder."""
     network = model.network
     settings = vars(model)
-    layers = _layers(model.kind, settings)
+    described = {"kind": model.kind, **model.lengths, "precision": model.precision}
+    layers = {}
     if model.kind == "retriever":
-        prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
+        head = heads.described_by(settings)
+        layers = head.layers(settings)
         linear.write_layers(network, layers, folder)
-        heads.described_by(settings).write(folder, model, prompts)
+        prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
+        head.write(folder, model, prompts)
+        described |= {key: settings[key] for key in HEAD}
+        described |= {key: prompt.text for key, prompt in model.prompts.items()}
     else:  # its scores are raw logits
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
@@ -189,11 +201,6 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     if model.table is not None:
         table.write(folder, model)
-    described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    for key in _head_keys(model.kind, settings):
-        described[key] = settings[key]
-    for key, prompt in model.prompts.items():
-        described[key] = prompt.text
     write_json(folder / "cdmae.json", described)
     write_json(folder / "about.json", about)
 
@@ -206,7 +213,7 @@ def load(folder: Path | str, kind: str, **described: Any) -> Model:
     """
     described = check(folder, kind) | described
     model = _load(folder, kind, described)
-    linear.load_layers(model.network, _layers(kind, described), folder)
+    linear.load_layers(model.network, heads.described_by(described).layers(described), folder)
     return model
 
 
@@ -218,7 +225,7 @@ def at(model: Model, length: int) -> Model:
 
 
 def check(folder: Path | str, kind: str) -> dict[str, Any]:
-    """Return the contents of a trained model's ``cdmae.json``.
+    """Return the contents of a trained model's ``cdmae.json``, with the defaults of its head.
 
     Raises `InputError` unless the folder contains a model of this kind.
     """
@@ -231,20 +238,10 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
     described = read_json(path)
     if described.get("kind") != kind:
         raise InputError(f"{folder} contains a {described.get('kind')}, not a {kind}")
-    for key in (*LENGTHS[kind], "precision", *_head_keys(kind, described)):
+    for key in (*LENGTHS[kind], "precision"):
         if key not in described:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
-    return described
-
-
-def _head_keys(kind: str, described: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys of a retriever's head in ``cdmae.json``, see `cdmae.models.heads`."""
-    return heads.described_by(described).keys(described) if kind == "retriever" else ()
-
-
-def _layers(kind: str, described: Mapping[str, Any]) -> Layers:
-    """Return the layers that a retriever's head adds to its network."""
-    return heads.described_by(described).layers(described) if kind == "retriever" else {}
+    return DEFAULTS | described
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
@@ -277,11 +274,10 @@ def _load(
     )
     lengths = {key: described[key] for key in LENGTHS[kind]}
     check_lengths(lengths, architectures.positions(network.config), f"the positions of {folder}")
-    keys = _head_keys(kind, described)
-    settings = {key: described[key] for key in keys if key in described}
+    settings = {key: described[key] for key in HEAD}
     if head is multi:
         settings |= multi.reading(described, folder)
-    if settings.get("query_weights") == "idf":
+    if settings["query_weights"] == "idf":
         settings["table"] = table.read(folder)
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from cdmae.errors import InputError
@@ -44,15 +45,12 @@ def start_layers(network: PreTrainedModel, layers: Layers, seed: int) -> None:
 
 def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:
     """Add the layers that are stored below a trained model's folder."""
-    inputs = network.config.hidden_size
     for name, layer in layers.items():
-        setattr(network, name, read_layer(Path(folder) / layer.folder, inputs, bias=layer.bias))
+        setattr(network, name, read_layer(Path(folder) / layer.folder, bias=layer.bias))
 
 
 def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
     """Write the layers below a model's folder, as sentence-transformers and PyLate do."""
-    from cdmae.models import networks  # imports transformers, which a search does without
-
     for name, layer in layers.items():
         linear = getattr(network, name)
         described = {
@@ -67,11 +65,13 @@ def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
             f"linear.{key}": weight.detach().cpu().contiguous()
             for key, weight in linear.state_dict().items()
         }
-        networks.write_tensors(folder / layer.folder, weights)
+        file = folder / layer.folder / "model.safetensors"
+        save_file(weights, file)
+        shutil.copymode(folder / layer.folder / "config.json", file)  # from the mode 0600
 
 
-def read_layer(folder: Path, inputs: int, *, bias: bool = True) -> nn.Linear:
-    """Read a layer; raise `InputError` unless it has `inputs` inputs and, if needed, a bias."""
+def read_layer(folder: Path, *, bias: bool = True) -> nn.Linear:
+    """Read a layer; raise `InputError` if its file is damaged."""
     path = folder / "model.safetensors"
     names = ["weight", "bias"] if bias else ["weight"]
     try:
@@ -79,11 +79,6 @@ def read_layer(folder: Path, inputs: int, *, bias: bool = True) -> nn.Linear:
         weights = {name: stored[f"linear.{name}"].float() for name in names}
     except Exception as error:  # safetensors raises errors of its own
         raise InputError(f"{path} holds no linear layer ({error}); {remedy(path)}") from None
-    if weights["weight"].shape[1] != inputs:
-        raise InputError(
-            f"{path} has a layer for an encoder of width {weights['weight'].shape[1]}, but the "
-            f"encoder has the width {inputs}; {remedy(path)}"
-        )
     return _linear(weights)
 
 

@@ -31,9 +31,6 @@ PICKLED = (
     "run; expected a file of tensors only, preferably model.safetensors (to convert a trusted "
     "pickle, use safetensors.torch.save_file)"
 )
-# the content that Git LFS leaves instead of a large file that was not downloaded
-POINTER = b"version https://git-lfs"
-WEIGHTS = (".bin", ".safetensors")  # suffixes of files of weights
 OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")  # in names of weights
 
 
@@ -58,17 +55,30 @@ def read(
     Raises `InputError` for a missing or damaged file, and for an unknown type of model. Weights
     must be complete and finite, and agree with config.json.
     """
+    import transformers
+
     folder, revision = pretrained.divided(str(source))
-    with _reported(name, remedy):
-        check_downloaded(Path(folder))
-        described = _config(folder, revision)
-    family = described["model_type"]
-    if not isinstance(family, str) or family not in FAMILIES:
+    with reported(name, remedy):
+        config = transformers.AutoConfig.from_pretrained(
+            folder, revision=revision, trust_remote_code=False
+        )
+    family = config.model_type
+    if family not in FAMILIES:
         raise InputError(f"{name} has the model type {family!r}; expected {', '.join(FAMILIES)}")
-    if described.get("is_decoder"):  # which would see only the words before a word
-        raise InputError(f"{name} has is_decoder true in its config.json; expected an encoder")
-    with _reported(name, remedy), weights.seeded(seed):
-        network, loaded = _from_pretrained(folder, revision, family, kind)
+    options: dict[str, Any] = {}
+    if kind == "retriever" and family in architectures.POOLED:
+        options["add_pooling_layer"] = False
+    if kind == "reranker":
+        options["num_labels"] = 1
+    network_type = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])
+    with reported(name, remedy), weights.seeded(seed):
+        network, loaded = network_type.from_pretrained(
+            folder,
+            revision=revision,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported by `_fault` instead of in a table
+            **options,
+        )
     network = network.float().eval()
     fault = _fault(network, loaded, new)
     if fault:
@@ -78,7 +88,7 @@ def read(
 
 
 @contextmanager
-def _reported(name: str, remedy: str) -> Iterator[None]:
+def reported(name: str, remedy: str = "") -> Iterator[None]:
     """Turn any error into an `InputError`: transformers may raise any type for a bad file."""
     from safetensors import SafetensorError
 
@@ -88,66 +98,13 @@ def _reported(name: str, remedy: str) -> Iterator[None]:
     except (EOFError, pickle.UnpicklingError):  # torch's own message misleads
         raise InputError(f"{name} cannot be read: {PICKLED}{remedy}") from None
     except SafetensorError as error:
-        words = f"its model.safetensors, or another file of weights, is cut or damaged ({error})"
+        words = (
+            f"its model.safetensors, or another file of weights, is damaged ({error}), or is a "
+            "pointer that `git lfs pull` replaces"
+        )
         raise InputError(f"{name} cannot be read: {words}{remedy}") from None
     except Exception as error:
         raise InputError(f"{name} cannot be read: {cause(error)}{remedy}") from None
-
-
-def check_downloaded(folder: Path) -> None:
-    """Refuse a model's folder with a list of weights elsewhere, missing files, or LFS pointers.
-
-    Git LFS leaves pointers instead of large files.
-    """
-    index = folder / "model.safetensors.index.json"
-    names = set(read_json(index)["weight_map"].values()) if index.is_file() else set()
-    for name in sorted(names):
-        if Path(name).name != name:
-            raise InputError(f"{index.name} names {name}, which is outside of the folder")
-        if not (folder / name).is_file():
-            raise InputError(f"{name} is missing, which {index.name} names")
-    for path in sorted(folder.rglob("*")):
-        if path.suffix in WEIGHTS and path.is_file():
-            with path.open("rb") as file:
-                if file.read(len(POINTER)) == POINTER:
-                    raise InputError(
-                        f"{path.name} is a pointer of Git LFS; run `git lfs pull` in its folder"
-                    )
-
-
-def _config(folder: str, revision: str) -> dict[str, Any]:
-    """Return the contents of config.json, always with a ``model_type``."""
-    import transformers
-
-    described, _ = transformers.PreTrainedConfig.get_config_dict(folder, revision=revision)
-    family = described.get("model_type")
-    if not family:  # transformers infers it from the name of an old folder
-        config = transformers.AutoConfig.from_pretrained(
-            folder, revision=revision, trust_remote_code=False
-        )
-        family = config.model_type
-    return {**described, "model_type": family}
-
-
-def _from_pretrained(
-    folder: str, revision: str, family: str, kind: str
-) -> tuple[PreTrainedModel, dict[str, Any]]:
-    """Load a network; also return transformers' record of missing and unexpected weights."""
-    import transformers
-
-    options: dict[str, Any] = {}
-    if kind == "retriever" and family in architectures.POOLED:
-        options["add_pooling_layer"] = False
-    if kind == "reranker":
-        options["num_labels"] = 1
-    network_type = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])
-    return network_type.from_pretrained(
-        folder,
-        revision=revision,
-        output_loading_info=True,
-        ignore_mismatched_sizes=True,  # reported by `_fault` instead of in a table
-        **options,
-    )
 
 
 def _fault(network: PreTrainedModel, loaded: dict[str, Any], new: tuple[str, ...]) -> str:
@@ -188,22 +145,18 @@ def commits(**models: Path | str) -> dict[str, str]:
     The hub's cache records the commit of a model that was read. The folder of an encoder that was
     trained here records the commit of its initial checkpoint.
     """
-    found = {name: _commit(model, name) for name, model in models.items() if model}
-    return {name: commit for name, commit in found.items() if commit}
-
-
-def _commit(model: Path | str, name: str) -> str | None:
-    """Return the commit of a model: from the hub's cache, or recorded in a model folder."""
     from huggingface_hub import try_to_load_from_cache
 
-    if not Path(model).is_dir():
-        repository, revision = pretrained.divided(str(model))
-        file = try_to_load_from_cache(repository, "config.json", revision=revision)
-        return Path(file).parent.name if isinstance(file, str) else None
-    try:
-        return read_json(Path(model) / "about.json")["commits"][name]
-    except (InputError, OSError, LookupError, TypeError):  # a third party's file with the same name
-        return None
+    found = {}
+    for name, model in models.items():
+        about = Path(model) / "about.json"
+        if model and not Path(model).is_dir():
+            repository, revision = pretrained.divided(str(model))
+            file = try_to_load_from_cache(repository, "config.json", revision=revision)
+            found[name] = Path(file).parent.name if isinstance(file, str) else None
+        elif model and about.exists():
+            found[name] = read_json(about).get("commits", {}).get(name)
+    return {name: commit for name, commit in found.items() if commit}
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -229,20 +182,7 @@ def write(folder: Path, network: PreTrainedModel, left_out: tuple[str, ...] = ()
         stored["pooler.dense.bias"] = torch.zeros(width)
     with _quiet():  # with current names, even if old names were read
         network.save_pretrained(folder, state_dict=stored, save_original_format=False)
-    _share(folder)
-
-
-def write_tensors(folder: Path, tensors: dict[str, torch.Tensor]) -> None:
-    """Write tensors into a folder that has a config.json."""
-    from safetensors.torch import save_file
-
-    save_file(tensors, folder / "model.safetensors")
-    _share(folder)
-
-
-def _share(folder: Path) -> None:
-    """Give weights the file mode of config.json, because safetensors uses the mode 0600."""
-    for file in folder.glob("*.safetensors"):
+    for file in folder.glob("*.safetensors"):  # which have the mode 0600
         shutil.copymode(folder / "config.json", file)
 
 

@@ -86,9 +86,9 @@ def pack(
     if not isinstance(sequences, Ragged):
         sequences = Ragged.of(sequences)
     layout, within = _layout(sequences.starts, on)
-    types = None if sequences.types is None else put(_filled(sequences.types, layout.rows), on)
-    ids = put(_filled(sequences.values, layout.rows), on)
-    positions = put(_filled(within, layout.rows), on)
+    types = None if sequences.types is None else put(sequences.types, on, layout.rows)
+    ids = put(sequences.values, on, layout.rows)
+    positions = put(within, on, layout.rows)
     seen = None
     scored = None
     if sequences.flags is not None:
@@ -105,7 +105,7 @@ def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Row
     index: the row numbers, in ascending order. Both arrays are on the host.
     """
     layout, _ = _layout(np.searchsorted(index, starts), on)
-    return Rows(put(_filled(index, layout.rows), on), layout)
+    return Rows(put(index, on, layout.rows), layout)
 
 
 def cls_rows(packed: Packed) -> Rows:
@@ -138,14 +138,14 @@ def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
     return Layout(put(starts.astype(np.int32), on), rows, longest, put(cells, on)), within
 
 
-def _filled(values: np.ndarray, rows: int) -> np.ndarray:
-    """Return `values` as int64, with zeros up to `rows`."""
-    filled = np.zeros(rows, np.int64)
-    filled[: len(values)] = values
-    return filled
+def put(values: np.ndarray, on: torch.device, rows: int | None = None) -> Tensor:
+    """Copy an array to the device asynchronously; on the CPU, the tensor may share its memory.
 
-
-def put(array: np.ndarray, on: torch.device) -> Tensor:
-    """Copy an array to the device asynchronously; on the CPU, the tensor shares its memory."""
-    tensor = torch.from_numpy(array)
+    rows: the number of rows up to which zeros are added.
+    """
+    if rows is not None:
+        filled = np.zeros(rows, values.dtype)
+        filled[: len(values)] = values
+        values = filled
+    tensor = torch.from_numpy(values)
     return tensor if on.type == "cpu" else tensor.pin_memory().to(on, non_blocking=True)

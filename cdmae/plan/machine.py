@@ -1,4 +1,4 @@
-"""Describe a machine: its cores, GPUs and memory, and the speed of networks."""
+"""Describe a machine: its cores and GPUs, and the speed of networks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ CORE = 100e9  # operations per second of a CPU core that runs a network
 
 @dataclass(frozen=True)
 class Machine:
-    """Cores, GPUs and their kind, bytes of memory (None if unknown)."""
+    """Cores, GPUs and their kind."""
 
     cores: int
     gpus: int = 0
     gpu: str = ""
-    memory: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse GPUs of unknown speed."""
@@ -53,5 +52,4 @@ def here() -> Machine:
     if gpus:  # "a100" contains "a10"
         named = [name for name in PEAK if name in gpus[0]]
         gpu = max(named, key=len, default="other")
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return Machine(len(os.sched_getaffinity(0)), len(gpus), gpu, memory)
+    return Machine(len(os.sched_getaffinity(0)), len(gpus), gpu)

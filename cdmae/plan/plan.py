@@ -1,7 +1,8 @@
 """Estimate a run before it begins: the operations of its networks, GPU-hours, and disk.
 
 Operations follow from the config and the sizes of its collections. The hours divide them by the
-speed of a device. The time of other work, such as counting, BM25 and measures, is left out.
+speed of a device, and add the time in which jobs start. The time of other work, such as counting,
+BM25 and measures, is left out.
 """
 
 from __future__ import annotations
@@ -16,10 +17,8 @@ from tabulate import tabulate
 
 from cdmae import formats
 from cdmae.config import systems
-from cdmae.config.encoders import ASKED_SPLIT
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.layout import place
 from cdmae.plan import flops
 from cdmae.plan.flops import TRAINED, Network, Size
 from cdmae.plan.machine import Machine
@@ -28,18 +27,18 @@ QUERY_TOKENS = 10.0  # mean word-pieces of a query
 WEIGHT = 4  # bytes of a float32
 HIT = 8  # bytes of a passage and its score in a run
 WORD = 12  # bytes of a word in a collection, its index, its word-pieces and their counts
+START_UP = 8.0  # seconds per result in which its jobs start: imports, mostly
 LENGTH = 256  # word-pieces at which third-party models cut texts
 NUMBERS = {"sparse": 400, "multi": 8192}  # in a passage's vectors; otherwise the width
 
 
 class Estimate(NamedTuple):
-    """The operations of a result's networks, and its bytes; done: whether the result exists."""
+    """The operations of a result's networks, and its bytes."""
 
     part: str
     name: str
     flops: float
     disk: float
-    done: bool
 
 
 class Plan:
@@ -60,32 +59,23 @@ class Plan:
             self.sizes[name] = Size(*expected)
 
     def estimates(self) -> list[Estimate]:
-        """Estimate every result of the run that takes networks or space, in the order of the data.
-
-        A snapshot is kept by the training of another encoder.
-        """
+        """Estimate every result that takes networks or space, in the order of the data."""
         config = self.config
         found = []
-
-        def add(part: str, what: str, name: str, operations: float, disk: float) -> None:
-            names = dict.fromkeys(("collection", "encoder", "system"), name)
-            done = Path(place(config.results, what, **names)).exists()
-            found.append(Estimate(part, name, operations, disk, done))
-
         for name, size in self.sizes.items():
-            add("collections", "collection", name, 0.0, WORD * size.passages * size.words)
+            found.append(Estimate("collections", name, 0.0, WORD * size.passages * size.words))
         for name, encoder in config.encoders.items():
-            trains = encoder.pretrained and not encoder.snapshot_of
+            operations = self.pretraining(name) if encoder.pretrained else 0.0
             disk = WEIGHT * Network.of(config.starts[encoder.start]).parameters()
-            add("pre-training", "encoder", name, self.pretraining(name) if trains else 0.0, disk)
+            found.append(Estimate("pre-training", name, operations, disk))
         for name in systems.trained(config):
             disk = 2 * WEIGHT * self.network(name).parameters()  # of the trained model and its copy
-            add("fine-tuning", "trained", name, self.training(name), disk)
+            found.append(Estimate("fine-tuning", name, self.training(name), disk))
         for name in systems.taught(config):
             if systems.taught_like(config, name) == name:
-                add("teachers", "teacher", name, self.teacher(name), 0.0)
+                found.append(Estimate("teachers", name, self.teacher(name), 0.0))
         for name in config.systems:
-            add("searches", "measures", name, *self.searching(name))
+            found.append(Estimate("searches", name, *self.searching(name)))
         return found
 
     def network(self, system: str) -> Network:
@@ -99,8 +89,7 @@ class Plan:
         """Count the operations of pre-training up to the last step that is needed."""
         encoder = self.config.encoders[name]
         corpus = self.sizes[encoder.collection]
-        read = corpus.queries.get(ASKED_SPLIT, 0) if encoder.asked else corpus.passages
-        whole = math.ceil(encoder.epochs * read / encoder.batch)
+        whole = math.ceil(encoder.epochs * corpus.passages / encoder.batch)
         steps = encoder.take_step or encoder.steps or whole
         network = Network.of(self.config.starts[encoder.start])
         return steps * encoder.batch * flops.passage(network, encoder, corpus)
@@ -173,34 +162,27 @@ class Plan:
 def text(plan: Plan, machine: Machine) -> str:
     """Return the plan of a run: a table with a row per part, its sums, and what they rest on."""
     estimates = pd.DataFrame(plan.estimates())
-    due = estimates[~estimates["done"]]
-    totals = estimates["part"].value_counts(sort=False)
     rows = []
-    for part, total in totals.items():
-        left = due[due["part"] == part]
-        operations = left["flops"].sum()
-        rows.append(
-            (
-                part,
-                f"{len(left)} of {total}",
-                f"{operations:.1e}" if operations else "",
-                formats.duration(operations / machine.rate) if operations else "",
-                formats.memory(left["disk"].sum() / 2**20),
-            )
-        )
-    heads = ("part", "to do", "operations", "time", "disk")
-    seconds = due["flops"].sum() / machine.rate
+    for part, own in estimates.groupby("part", sort=False):
+        operations = own["flops"].sum()
+        time = formats.duration(operations / machine.rate) if operations else ""
+        disk = formats.memory(own["disk"].sum() / 2**20)
+        rows.append((part, len(own), f"{operations:.1e}" if operations else "", time, disk))
+    heads = ("part", "results", "operations", "time", "disk")
+    seconds = estimates["flops"].sum() / machine.rate
+    starting = START_UP * len(estimates)
     devices = f"{formats.plural(machine.cores, 'core')} without a GPU"
     if machine.gpus:
         devices = f"{machine.gpus} x {machine.gpu}, {seconds * machine.gpus / 3600:.1f} GPU-hours"
     folder = Path(plan.config.results).absolute()
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
-    needed = due["disk"].sum()
+    needed = estimates["disk"].sum()
     lines = [
         tabulate(rows, heads, "plain", colalign=("left", *["right"] * 4), disable_numparse=True),
         "",
-        f"time   {formats.duration(seconds)} or more on {devices}: the operations of networks",
+        f"time   {formats.duration(seconds + starting)} or more on {devices}: the operations of "
+        f"networks, and {formats.duration(starting)} to start the jobs",
         f"disk   {formats.memory(needed / 2**20)}, where {formats.memory(free / 2**20)} are free"
         f"{'' if needed <= free else ': NOT ENOUGH'}",
         "Models that are not in a folder here are assumed to be as large as BERT base.",

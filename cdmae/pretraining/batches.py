@@ -125,12 +125,8 @@ class Masked:
         needed[self.inputs.starts[:-1]] |= with_cls
         index = np.flatnonzero(needed)
         chosen = np.flatnonzero(self.chosen)
-
-        def filled(values: np.ndarray) -> Tensor:
-            array = np.zeros(packed.row_count(len(chosen), on), values.dtype)
-            array[: len(chosen)] = values
-            return packed.put(array, on)
-
+        count = packed.row_count(len(chosen), on)
+        weights = np.full(len(chosen), 1 / max(1, total), np.float32)
         inputs = packed.pack(self.inputs, on)
         rows = packed.select(index, self.inputs.starts, on)
         hidden = None
@@ -139,11 +135,11 @@ class Masked:
         return View(
             inputs,
             rows,
-            masked=filled(np.searchsorted(index, chosen)),
-            labels=filled(self.labels[chosen]),
-            weights=filled(np.full(len(chosen), 1 / max(1, total), np.float32)),
+            masked=packed.put(np.searchsorted(index, chosen), on, count),
+            labels=packed.put(self.labels[chosen], on, count),
+            weights=packed.put(weights, on, count),
             hidden=hidden,
-            draws=None if self.draws is None else filled(self.draws[chosen]),
+            draws=None if self.draws is None else packed.put(self.draws[chosen], on, count),
         )
 
     def hidden(self, rows: int, columns: int) -> np.ndarray:
@@ -192,10 +188,10 @@ class Step:
             yield Batch(views, cut, len(starts) - 1)
 
 
-def spread(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Return values of word-pieces, end to end, with 0 for [CLS] and [SEP]: [S]."""
-    rows = np.zeros(starts[-1], values.dtype)
-    rows[content(starts)] = values
+def spread(values: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Return values of word-pieces, end to end, at the rows `inside` of all; others are 0: [S]."""
+    rows = np.zeros(len(inside), values.dtype)
+    rows[inside] = values
     return rows
 
 

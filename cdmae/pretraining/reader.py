@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,14 +22,13 @@ import numpy as np
 from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.models import sequences
-from cdmae.models.ragged import Ragged, starts_of
+from cdmae.models.ragged import Ragged, content, starts_of
 from cdmae.pretraining.batches import Masked, Step, Texts, spread
 from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
     from cdmae.masking import Batch, Corpus, Side
-    from cdmae.tokens.corpus import Tokens
 
 PASSAGES_AT_ONCE = 4096  # passages read and masked together: a few MB
 
@@ -40,7 +38,7 @@ class Reader:
 
     The reader of an objective that reads other texts overrides `texts`; that of an objective that
     masks them in another way overrides `mask`. spans: texts per passage. read_at_cls: the sides
-    whose [CLS] state the objective reads. read_rows: the passages that are read.
+    whose [CLS] state the objective reads.
     """
 
     spans = 1
@@ -52,30 +50,23 @@ class Reader:
         sides: dict[str, Side],
         corpus: Corpus,
         seed: int,
-        store: Tokens | None = None,
     ) -> None:
-        """Compute the values of the sides' strategies.
-
-        store: the word-pieces of all texts, which begin with the passages, if there are others.
-        """
+        """Compute the values of the sides' strategies."""
         if not len(corpus.tokens):
             raise InputError("the collection has no passages to pre-train on; choose another one")
         self.settings = settings
         self.sides = sides
-        self.corpus = corpus
         self.tokens = corpus.tokens
-        self.store = store or corpus.tokens
         self.vocabulary = corpus.vocabulary
-        self.read_rows = np.arange(len(self.tokens))
         self.length = settings.max_length - 2  # of a text, without [CLS] and [SEP]
         self.seed = seed
         strategies = [side.strategy for side in sides.values() if side.strategy]
-        self.values = masking.values(strategies, replace(corpus, tokens=self.store))
+        self.values = masking.values(strategies, corpus)
         self._order: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
 
     def __len__(self) -> int:
-        """Return the number of passages that are read."""
-        return len(self.read_rows)
+        """Return the number of passages P."""
+        return len(self.tokens)
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -124,7 +115,7 @@ class Reader:
                 generator = np.random.default_rng(seed_of(self.seed, "order", epoch))
                 self._order = (epoch, generator.permutation(len(self)))
             here = epochs == epoch
-            rows[here] = self.read_rows[self._order[1][within[here]]]
+            rows[here] = self._order[1][within[here]]
         return epochs, rows
 
     # --- texts and masks --------------------------------------------------------------------------
@@ -136,12 +127,12 @@ class Reader:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Return the number of word-pieces of every text of `store` after cutting, int64."""
-        return np.minimum(np.diff(self.store.starts), self.longest)
+        """Return the number of word-pieces of every passage after cutting, int64 [P]."""
+        return np.minimum(np.diff(self.tokens.starts), self.longest)
 
     def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
         """Return `spans` texts of each of the passages `rows`, in their epochs."""
-        return Texts(rows, self.store.starts[rows], self.lengths[rows], epochs)
+        return Texts(rows, self.tokens.starts[rows], self.lengths[rows], epochs)
 
     def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
         """Apply equation 1 to texts for one side, given the `others` of the same texts."""
@@ -156,7 +147,7 @@ class Reader:
         """Return texts as input for masking, with the values of the side's strategy."""
         values = self.values.get(side.strategy)
         return masking.pad(
-            self.store, texts.rows, texts.begins, texts.lengths, self.vocabulary, values
+            self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values
         )
 
     def framed(
@@ -176,9 +167,8 @@ class Reader:
         pieces = Ragged(ids[kept], starts_of(kept.sum(axis=1)))
         inputs = sequences.frame(pieces, self.vocabulary)
         labels = self.vocabulary.of_model(batch.ids[kept]).astype(np.int64)
-        return Masked(
-            inputs, spread(chosen[kept], inputs.starts), spread(labels, inputs.starts), texts
-        )
+        inside = content(inputs.starts)
+        return Masked(inputs, spread(chosen[kept], inside), spread(labels, inside), texts)
 
     def keys(self, purpose: str, epochs: np.ndarray) -> np.ndarray:
         """Return a random key per epoch for one purpose, uint64 [B]."""

@@ -7,7 +7,7 @@ batch, and the gradients are added up. The loop around a step is `cdmae.training
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +19,14 @@ from cdmae.config.checks import check_step
 from cdmae.config.encoders import Pretraining
 from cdmae.config.objectives import AnyEncoder
 from cdmae.config.starts import Start
-from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete
 from cdmae.masking import Corpus
 from cdmae.models import architectures, checkpoint, networks
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Step
-from cdmae.pretraining.probes import Probes
 from cdmae.pretraining.reader import Reader
-from cdmae.pretraining.snapshots import Result, snapshot
+from cdmae.pretraining.result import Result
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
@@ -63,15 +61,13 @@ class Files:
 
     after: another encoder; its weights replace the initial checkpoint's. tokens: of the collection,
     by the same tokenizer. importance: values for the tokens, or n-grams if the masks need only
-    these; None if the masks need neither. asked: the collection, if the objective reads its queries
-    or ids.
+    these; None if the masks need neither.
     """
 
     tokenizer: Path
     after: Path | None = None
     tokens: Path | None = None
     importance: Path | None = None
-    asked: Path | None = None
 
 
 def pretrain(
@@ -80,7 +76,6 @@ def pretrain(
     settings: AnyEncoder,
     start: Start,
     files: Files,
-    snapshots: Sequence[int] = (),
     seed: int,
     threads: int = 1,
     state: Path,
@@ -88,8 +83,7 @@ def pretrain(
 ) -> None:
     """Make the encoder `name`; with objective none it keeps its initial weights.
 
-    snapshots: steps to write as snapshots (`cdmae.pretraining.snapshots`). A stopped training
-    resumes from its state. output: the encoder's folder.
+    A stopped training resumes from its state. output: the encoder's folder.
     """
     device = setup.set_up(threads)
     initial = Start(checkpoint=str(files.after)) if files.after else start
@@ -115,22 +109,18 @@ def pretrain(
             return
         reader = read(settings, model.config, files, seed)
         with states.opened(state, name, group) as saved:
-            trained = train(result, reader, saved, snapshots, seed=seed)
+            trained = train(result, reader, saved, seed=seed)
             if group.first:
                 with saved.finish(output) as aside:
                     result.write(aside, trained)
 
 
-def train(
-    result: Result, reader: Reader, saved: State, snapshots: Sequence[int] = (), *, seed: int
-) -> dict[str, Any]:
+def train(result: Result, reader: Reader, saved: State, *, seed: int) -> dict[str, Any]:
     """Train the model of `result` in place; return the training's records for ``about.json``."""
     settings = result.settings
-    task = PretrainingTask(result, reader, saved, snapshots, seed)
+    task = PretrainingTask(result, reader, saved, seed)
     seconds, notes = loop.train(task, saved)
     task.look(task.schedule.last)
-    if task.network.trains_vector:
-        notes = notes + probes.doubts(saved)
     return {
         "steps": task.schedule.last,
         "passages": len(reader),
@@ -142,33 +132,28 @@ def train(
 
 
 class PretrainingTask(Task):
-    """The training of an objective's network, with its snapshots and probes."""
+    """The training of an objective's network, with its measurements."""
 
     columns = COLUMNS
     action = "pretrain"
 
-    def __init__(
-        self, result: Result, reader: Reader, saved: State, snapshots: Sequence[int], seed: int
-    ) -> None:
-        """Build the network; raise `InputError` for a batch or a snapshot that does not fit."""
+    def __init__(self, result: Result, reader: Reader, saved: State, seed: int) -> None:
+        """Build the network; raise `InputError` for a batch that does not fit."""
         device = saved.group.device
         self.settings = result.settings
         self.schedule = schedule(self.settings, len(reader))
-        self.result = result
         self.reader = reader
         self.saved = saved
-        self.snapshots = snapshots
         self.seed = seed
-        saved.group.check_batch("batch", self.settings.batch)
-        for step in snapshots:
-            check_step(step, self.schedule.last, "the last step")
         model = result.model.to(device)
         kind = objectives.objective(self.settings.objective)
         self.network = kind(model, self.settings, seed).to(device)
         self.shown = self.network.shown
-        self.guessing = self.network.guessing
-        rows = micro_batch(model.config, self.settings, device)
-        self.probes = Probes(self.network, reader, self.schedule.last, saved, rows=rows)
+        self.sample = None
+        if saved.writes and self.network.probed:
+            rows = micro_batch(model.config, self.settings, device)
+            self.sample = probes.sample(reader, rows, device)
+        self.probed = probes.steps(self.schedule.last)
 
     def batches(self, begin: int) -> Iterator[Step]:
         """Read the steps from `begin` on; look at the network before each of them."""
@@ -179,12 +164,13 @@ class PretrainingTask(Task):
             yield step
 
     def look(self, step: int) -> None:
-        """Write the snapshot and run the probes of `step` updates, if they are due."""
-        if self.saved.writes:
-            if step in self.snapshots:
-                snapshot(self.result, self.saved, step, len(self.reader))
-            with setup.autocast(self.settings.precision, self.saved.group.device):
-                self.probes.look(step)
+        """Measure the bottleneck of `step` updates, if it is due."""
+        saved = self.saved
+        if self.sample is not None and step in self.probed:
+            with setup.autocast(self.settings.precision, saved.group.device):
+                losses = probes.decoder_losses(self.network, self.sample, self.reader.spans)
+            saved.begin(probes.TABLE, ["step", *losses])
+            saved.add(probes.TABLE, step=step, **losses)
 
     def learn(self, batch: Step, step: int, scaler: Scaler) -> dict[str, Tensor]:
         """Add the gradient of a batch; see `learn`."""
@@ -241,14 +227,7 @@ def read(settings: Pretraining, config: PretrainedConfig, files: Files, seed: in
     )
     vocabulary = Vocabulary.read(files.tokenizer)
     tokens = read_tokens(files.tokens)
-    if len(tokens.word_starts) != vocabulary.size:
-        raise InputError(
-            f"{files.tokens} was made by a tokenizer of {len(tokens.word_starts):,} word-pieces, "
-            f"but {files.tokenizer} has {vocabulary.size:,}; tokenise the collection again"
-        )
-    corpus = Corpus(
-        tokens, vocabulary, files.tokenizer, estimate=files.importance, collection=files.asked
-    )
+    corpus = Corpus(tokens, vocabulary, files.tokenizer, estimate=files.importance)
     objective = objectives.objective(settings.objective)
     return objective.reader(settings, objective.sides(settings, corpus.unit), corpus, seed)
 

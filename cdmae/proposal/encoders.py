@@ -33,8 +33,7 @@ class Encoder:
     folder: with its small files. head: dense or sparse, the vectors that it will be fine-tuned for.
     pooling, similarity: how a dense retriever computes and compares vectors; for another model, how
     it will be fine-tuned. positions: the length of its longest input in word-pieces. width: of its
-    states. prompts: the texts before each query and before each passage. lost: the part of the
-    model that training here would not keep; empty if it keeps everything.
+    states. prompts: the texts before each query and before each passage.
     """
 
     model: str
@@ -46,14 +45,13 @@ class Encoder:
     positions: int
     width: int
     prompts: tuple[str, str]
-    lost: str
 
 
-def published(model: str, head: str, language: str) -> Encoder | None:
+def published(model: str, language: str) -> Encoder | None:
     """Return the encoder of `--encoder`, or the hub's default; None for random weights.
 
-    head: of `--head`; empty for the one that the model's files name. language: of the texts, which
-    decides the default.
+    language: of the texts, which decides the default. Raises `InputError` for a model that cannot
+    be found or trained.
     """
     if model == "none":
         return None
@@ -66,14 +64,13 @@ def published(model: str, head: str, language: str) -> Encoder | None:
     model = model or (ENGLISH if language == "en" else OTHER)
     folder = Path(os.path.expanduser(model))
     if folder.is_dir():
-        model = str(folder.resolve())
-        return _described(model, folder.resolve(), head)
+        return _described(str(folder.resolve()), folder.resolve())
     if not pretrained.HUB_NAME.fullmatch(model):
         raise InputError(
             f"--encoder is {show(model)}, but {show(str(folder.absolute()))} is no folder; "
             f"expected the folder of a model, or a name at the hub such as {ENGLISH}"
         )
-    return _described(model, _downloaded(model), head)
+    return _described(model, _downloaded(model))
 
 
 def _answers() -> bool:
@@ -105,10 +102,10 @@ def _downloaded(model: str) -> Path:
     return Path(folder)
 
 
-def _described(model: str, folder: Path, head: str) -> Encoder:
-    """Describe a model by the small files in a folder, for a head or the one that they name."""
-    vectors = pretrained.kind_of_vectors(str(folder))
-    if vectors == "multi":
+def _described(model: str, folder: Path) -> Encoder:
+    """Describe a model by the small files in a folder; refuse a model that cannot be trained."""
+    head = pretrained.kind_of_vectors(str(folder))
+    if head == "multi":
         raise InputError(
             f"--encoder: {model} has a vector per word-piece; expected a model with one vector per "
             "text, or a sparse one (config/overlays/multi.yaml trains multi-vector retrievers)"
@@ -129,14 +126,17 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
         lost.append(f"its pooling {pooling}")
     if config.get("model_type") not in pretrained.FAMILIES:
         lost.append(f"its model_type {config.get('model_type')}")
+    if lost:
+        raise InputError(
+            f"--encoder: training does not keep a part of {model}: {', '.join(lost)}; expected "
+            f"pooling cls or mean, and one of {', '.join(pretrained.FAMILIES)}; docs/own.md shows "
+            "how to measure the model as it is"
+        )
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts") or {}
-    named_passage = [name for name in ("document", "passage", "corpus") if name in prompts]
-    head = head or vectors
-    limits = [
-        # in some families, two positions are never used
-        (pretrained.number(str(folder), "max_position_embeddings") or 514) - 2,
-        _json(folder / "sentence_bert_config.json").get("max_seq_length"),
-    ]
+    of_passages = [prompts[name] for name in ("document", "passage", "corpus") if name in prompts]
+    # in some families, two positions are never used
+    positions = (pretrained.number(str(folder), "max_position_embeddings") or 514) - 2
+    longest = _json(folder / "sentence_bert_config.json").get("max_seq_length")
     return Encoder(
         model,
         folder,
@@ -144,10 +144,9 @@ def _described(model: str, folder: Path, head: str) -> Encoder:
         head=head,
         pooling=pooling,
         similarity="cosine" if "Normalize" in kinds or pooling == "mean" or not modules else "dot",
-        positions=min(filter(None, limits)),
+        positions=min(positions, longest or positions),
         width=pretrained.number(str(folder), "hidden_size") or 768,
-        prompts=(prompts.get("query") or "", prompts[named_passage[0]] if named_passage else ""),
-        lost=", ".join(lost),
+        prompts=(prompts.get("query") or "", of_passages[0] if of_passages else ""),
     )
 
 

@@ -21,6 +21,7 @@ from cdmae.scripts import WORDS
 
 MOST_HELD_OUT = 2000  # queries of a new split
 LEAST_QUERIES = 20  # that can be trained on
+FEW_QUERIES = 100  # fewer train little, and their held-out tenth measures almost nothing
 VOCABULARY = 8192  # word-pieces of a tokenizer that is trained
 
 
@@ -33,12 +34,11 @@ class Recipe:
 
 
 def choose(
-    found: Survey, machine: Machine, encoder: Encoder | None, name: str, pieces: tuple[int, ...]
+    found: Survey, machine: Machine, encoder: Encoder | None, name: str, pieces: tuple[int, int]
 ) -> Recipe:
     """Choose a value for every name in the template.
 
-    pieces: the longest usual lengths of passages and queries, in word-pieces; empty: nothing is
-    trained.
+    pieces: the longest usual lengths of passages and queries, in word-pieces.
     """
     reasons = []
     settings = dict(found.settings)
@@ -46,25 +46,27 @@ def choose(
         settings["language"] = found.language
     is_labelled = found.judged.get(DIVIDED, 0) >= LEAST_QUERIES
     judged = [split for split in found.judged if split != DIVIDED]
-    dev = next(filter(is_dev, judged), "")
     values: dict[str, Any] = {
         "found": found,
         "name": name,
         "encoder": encoder,
         "sparse": encoder is not None and encoder.head == "sparse",
-        "trained": bool(pieces),
-        "made": bool(pieces) and not is_labelled,
+        "made": not is_labelled,
         "judged": judged,
-        "dev": dev,
+        "pieces": pieces,
     }
     if is_labelled:
-        trained, values["dev"], holdout = _splits(found)
+        queries = found.judged[DIVIDED]
+        values["dev"], holdout = _splits(found)
+        trained = round(queries * (1 - sum(holdout.values())))
         if holdout:
             settings["holdout"] = holdout
             shares = ", ".join(f"{split} {share:.0%}" for split, share in holdout.items())
             reasons.append(f"held out of train, with everything that shares a passage: {shares}")
-    elif values["made"]:
-        method = _method(found)
+    else:
+        best = max(found.made.values())
+        # the first method that makes at least half as many queries as the best method
+        method = next(each for each in METHODS if found.made[each] >= best / 2)
         queries = round(found.made[method] * found.passages)
         share = _share(queries)
         if not round(queries * share):
@@ -74,21 +76,24 @@ def choose(
             )
         trained = round(queries * (1 - 2 * share))
         # judged queries choose the weights, if some are for choosing
+        dev = next(filter(is_dev, judged), "")
         values |= {"dev": f"mine, {dev}" if dev else "dev", "method": method, "share": share}
         reasons.append(f"queries are made from the text ({method}): about {queries:,}")
         if DIVIDED in found.judged:
             reasons.append(f"fewer than {LEAST_QUERIES} queries in {DIVIDED}: not used")
+    if queries < FEW_QUERIES:
+        words = "too few to train much or to tell systems apart; add texts, or a table of pairs"
+        reasons.append(f"WARNING: {plural(queries, 'query')}, {words}")
     values["source"] = {"source": found.source, **settings}
-    if pieces:
-        values |= _training(found, machine, encoder, trained, pieces)
-        if values["passage_length"] < pieces[0]:
-            words = f"passages are cut at {values['passage_length']} word-pieces, the most for"
-            reasons.append(f"{words} {'this encoder' if machine.gpus else 'this machine'}")
+    values |= _training(found, machine, encoder, trained, pieces)
+    if values["passage_length"] < pieces[0]:
+        words = f"passages are cut at {values['passage_length']} word-pieces, the most for"
+        reasons.append(f"{words} {'this encoder' if machine.gpus else 'this machine'}")
     return Recipe(values, reasons)
 
 
 def _training(
-    found: Survey, machine: Machine, encoder: Encoder | None, queries: int, pieces: tuple[int, ...]
+    found: Survey, machine: Machine, encoder: Encoder | None, queries: int, pieces: tuple[int, int]
 ) -> dict[str, Any]:
     """Choose the sizes of the training; queries: the number of training queries."""
     on_gpu = bool(machine.gpus)
@@ -100,7 +105,6 @@ def _training(
     # a head over 30,000 word-pieces is most of the work
     most = 20_000 if on_gpu else 500 if encoder else 2000
     return {
-        "pieces": pieces,
         "queries": batch,
         "depth": depth,
         "group": min(8 if on_gpu else 4, depth),
@@ -114,27 +118,20 @@ def _training(
     }
 
 
-def _splits(found: Survey) -> tuple[int, str, dict[str, float]]:
-    """Choose the training queries, the split for tuning, and the shares of queries to hold out."""
-    queries = found.judged[DIVIDED]
+def _splits(found: Survey) -> tuple[str, dict[str, float]]:
+    """Choose the split for tuning, and the shares of the training queries to hold out."""
     dev = next(filter(is_dev, found.judged), "")
     new = [] if dev else ["dev"]
     if not set(found.judged) - {DIVIDED, dev}:
         new.append("test")
+    share = _share(found.judged[DIVIDED])
     # a split without judgments keeps its name
-    holdout = {split: _share(queries) for split in new if split not in found.unjudged}
-    return round(queries * (1 - sum(holdout.values()))), dev or "dev", holdout
+    return dev or "dev", {split: share for split in new if split not in found.unjudged}
 
 
 def _share(queries: int) -> float:
     """Compute the share of the queries that moves into each new split."""
     return float(f"{min(0.1, MOST_HELD_OUT / max(1, queries)):.2g}")
-
-
-def _method(found: Survey) -> str:
-    """Choose the first method that makes at least half as many queries as the best method."""
-    best = max(found.made.values())
-    return next(method for method in METHODS if found.made[method] >= best / 2)
 
 
 def _length(pieces: int, most: int) -> int:
@@ -172,12 +169,10 @@ def description(found: Survey) -> list[str]:
     """Describe the data in the folder, one line per property."""
     splits = [f"{split} {count:,}" for split, count in found.judged.items()]
     splits += [f"{split} without judgments" for split in found.unjudged]
-    queries = f", of queries up to {found.words[1]:,}" if found.words[1] else ""
     lines = [
         f"{found.source}: {plural(found.passages, 'passage')}",
         f"language {found.language}, by which BM25 analyses the passages",
         f"queries  {', '.join(splits) or 'none'}",
-        f"length   95 % of passages up to {found.words[0]:,} words{queries}",
     ]
     if found.unread:
         lines.append(f"ignored  {some(found.unread)}")

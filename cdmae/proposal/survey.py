@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 from itertools import islice
@@ -13,7 +12,7 @@ import numpy as np
 
 from cdmae import collections, scripts
 from cdmae.collections import Source, tables
-from cdmae.collections.folders import by_split
+from cdmae.collections.folders import by_split, files_below
 from cdmae.collections.leakage import DIVIDED
 from cdmae.collections.pair_rows import POSITIVE, QUERY
 from cdmae.collections.sources.pseudo import divided
@@ -35,10 +34,9 @@ class Survey:
     """The contents of a folder of data.
 
     language: of the passages, or "words" (`scripts.language_of`). judged: for each split with
-    judgments, the number of queries with a relevant passage. unjudged: the other splits. words: the
-    95th percentiles of the lengths of passages and of queries. made: for each method of `pseudo`,
-    the share of passages that it turns into queries. unread: the files of the folder that are not
-    read. sample: the first passages and queries.
+    judgments, the number of queries with a relevant passage. unjudged: the other splits. made: for
+    each method of `pseudo`, the share of passages that it turns into queries. unread: the files of
+    the folder that are not read. texts, queries: the first passages and queries.
     """
 
     source: str
@@ -46,11 +44,11 @@ class Survey:
     passages: int
     judged: dict[str, int]
     unjudged: list[str]
-    words: tuple[int, int]
     language: str = "en"
     made: dict[str, float] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
-    sample: tuple[list[str], ...] = ([], [])
+    texts: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
 
 
 def source_of(path: Path, given: str) -> str:
@@ -76,40 +74,30 @@ def source_of(path: Path, given: str) -> str:
 def _layouts(path: Path) -> list[str]:
     """List the sources that can read a file or folder."""
     if path.is_file():
-        kind = "text" if _is_text(path) else "pairs"
-        return [kind] if tables.suffix_of(path) else []
+        if not tables.suffix_of(path):
+            return []
+        return ["text"] if _is_text(path) else ["pairs"]
     names = {file.name.removesuffix(".parquet").partition(".jsonl")[0] for file in path.iterdir()}
     if "corpus" in names and ("queries" in names or not _pairs_in(path)):
         return ["beir"]
     if any(path.glob("collection.tsv*")):
         return ["msmarco"]
     files = files_below(path)
-    has_tables = any(map(tables.suffix_of, files))
+    found_tables = [file for file in files if tables.suffix_of(file)]
     texts = [file for file in files if file.suffix.lower() in SUFFIXES]
-    if has_tables:
+    if found_tables:
         texts = [file for file in texts if not ABOUT.match(file.name)]
-    if not texts and has_tables and all(map(_is_text, filter(tables.suffix_of, files))):
-        return ["text"]
+    if found_tables and not texts:
+        return ["text"] if all(map(_is_text, found_tables)) else ["pairs"]
     # a table in a folder below is read only where there are no texts
-    found = ["pairs"] if _tables_in(path) or (has_tables and not texts) else []
+    found = ["pairs"] if _tables_in(path) else []
     return [*found, "text"] if texts else found
 
 
 def _is_text(table: Path) -> bool:
     """Return whether a table has texts, but no queries: its rows are documents."""
-    if not tables.suffix_of(table):
-        return False
     row = next((row.values for row in tables.rows(table)), {})
     return not {*QUERY, *POSITIVE} & row.keys() and bool({*tables.TEXT} & row.keys())
-
-
-def files_below(path: Path) -> list[Path]:
-    """List the files in a folder and in the folders below it, except hidden files."""
-    found = []
-    for parent, folders, names in os.walk(path):
-        folders[:] = [name for name in folders if name[0] != "."]
-        found += [Path(parent, name) for name in names if name[0] != "."]
-    return sorted(found)
 
 
 def _tables_in(path: Path) -> list[Path]:
@@ -166,34 +154,30 @@ def survey(source: str, path: Path, settings: dict[str, Any]) -> Survey:
     """
     reader: Source = parse(collections.source(source).Settings, settings)
     collection = reader.load()
-    texts = []
-    made: dict[str, set[str]] = {method: set() for method in METHODS}
-    rows = collection.rows()
-    for name, title, text in islice(rows, SAMPLE):
-        texts.append(f"{title} {text}")
-        for method in METHODS:
-            parts = divided(name, title, text, method)
-            if parts:
-                made[method].add(parts[0])
-    known = collections.counts(collection).splits
-    asked = [text for frame in collection.queries.values() for text in frame["text"]]
+    rows = list(islice(collection.rows(), SAMPLE))
+    texts = [f"{title} {text}" for _, title, text in rows]
+    made = {}
+    for method in METHODS:
+        parts = [divided(name, title, text, method) for name, title, text in rows]
+        made[method] = len({each[0] for each in parts if each}) / max(1, len(rows))
+    queries = [text for frame in collection.queries.values() for text in frame["text"]]
     read = set(reader.depends())
     unread = [file for file in files_below(path) if file not in read]
     return Survey(
         source=source,
         settings=settings,
-        passages=len(texts) + sum(1 for _ in rows),
-        judged={split: judgments.queries or 0 for split, judgments in known.items()},
+        passages=len(collection.passages),
+        judged=collections.relevant_queries(collection),
         unjudged=[split for split, has in reader.judged().items() if not has],
-        words=tuple(longest([len(scripts.words(text)) for text in own]) for own in (texts, asked)),
         language=scripts.language_of(texts),
-        made={method: len(queries) / max(1, len(texts)) for method, queries in made.items()},
+        made=made,
         unread=[str(file.relative_to(path)) for file in unread],
-        sample=(texts[:PIECES], asked[:PIECES]),
+        texts=texts[:PIECES],
+        queries=queries[:PIECES],
     )
 
 
-def pieces(found: Survey, tokenizer: Path | None, vocabulary: int) -> tuple[int, ...]:
+def pieces(found: Survey, tokenizer: Path | None, vocabulary: int) -> tuple[int, int]:
     """Return the 95th percentiles of the word-pieces of passages and of queries.
 
     tokenizer: the folder of a published one; None: one of `vocabulary` word-pieces will be trained
@@ -204,20 +188,15 @@ def pieces(found: Survey, tokenizer: Path | None, vocabulary: int) -> tuple[int,
     if tokenizer:
         loaded = tokenise.load_tokenizer(tokenizer)
     else:
-        loaded = tokenise.train_tokenizer(found.sample[0], vocabulary)
-    counted = []
-    for texts in found.sample:
-        read = loaded(texts, add_special_tokens=False)["input_ids"] if texts else []
-        counted.append(longest([len(ids) for ids in read]))
-    return tuple(counted)
+        loaded = tokenise.train_tokenizer(found.texts, vocabulary)
+    longest = []
+    for texts in (found.texts, found.queries):
+        ids = loaded(texts, add_special_tokens=False)["input_ids"] if texts else [[]]
+        longest.append(int(np.percentile(list(map(len, ids)), 95)))
+    return longest[0], longest[1]
 
 
 def some(names: list[str]) -> str:
     """List the first names, and count the others."""
     listed = ", ".join(map(show, names[:NAMED]))
     return f"{listed} and {len(names) - NAMED:,} more" if len(names) > NAMED else listed
-
-
-def longest(lengths: list[int]) -> int:
-    """Return the 95th percentile of lengths, or 0 without lengths."""
-    return int(np.percentile(lengths, 95)) if lengths else 0

@@ -130,6 +130,6 @@ def _training_seconds(facts: Facts, system: str) -> float:
 def _before(facts: Facts, encoder: str) -> Iterator[str]:
     """List an encoder and the earlier encoders from which its pre-training continues."""
     entry = facts.entries("encoders").get(encoder, {})
-    yield entry.get("snapshot_of") or encoder
+    yield encoder
     if entry.get("after"):
         yield from _before(facts, entry["after"])

@@ -29,7 +29,7 @@ COUPLED = (
 SOURCES = (*LEARNT_FROM, "reranks")
 # names of entries, whose settings are in the recipe instead, and `once`, which decides how often
 # the same recipe is trained
-NAMES = ("encoder", "stage", "once", "importance", "snapshot_of")
+NAMES = ("encoder", "stage", "once", "importance")
 # settings of all encoders, including those without pre-training
 OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
 

@@ -19,8 +19,7 @@ BENCHMARK = ["rule", "job", "seconds", "work", "cpu", "memory"]
 WORK = re.compile(r"^work ([\d.]+) s$", re.MULTILINE)  # in a job's log, by `cdmae.job`
 POINTS = 120  # rows per curve; further steps are averaged
 LOSSES = ("encoder_loss", "decoder_loss", "loss")
-# the results of `cdmae.pretraining.probes`
-PROBES = ("bottleneck.tsv", "retrieval.tsv")
+BOTTLENECK = "bottleneck.tsv"  # of `cdmae.pretraining.probes`
 Point = tuple[str, float, float]  # a quantity of a training, the step, and the value
 
 
@@ -69,10 +68,10 @@ def training(folder: str) -> Training:
     about = Path(folder, "about.json")
     curve = Path(folder, "steps.tsv")
     points = _losses(read_table(curve)) if curve.exists() else []
-    for path in (Path(folder, name) for name in PROBES):
-        if path.exists():
-            probe = read_table(path, gaps=False).melt(id_vars="step", var_name="quantity")
-            points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
+    path = Path(folder, BOTTLENECK)
+    if path.exists():
+        probe = read_table(path, gaps=False).melt(id_vars="step", var_name="quantity")
+        points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
     return Training(read_json(about) if about.exists() else {}, points)
 
 

@@ -40,9 +40,7 @@ def facts(config: Config) -> dict[str, Any]:
         "config": config.values(),
         "collections": {name: at("collection", collection=name) for name in config.collections},
         "measures": {name: at("measures", system=name) for name in config.systems},
-        "encoders": {
-            name: at("encoder", encoder=name) for name in systems.trained_encoders(config)
-        },
+        "encoders": {name: at("encoder", encoder=name) for name in seeds.first(config.encoders)},
         "trained": {name: at("trained", system=name) for name in trained},
         "masked_terms": {
             name: at("masked_terms", encoder=name) for name in systems.masked_by_importance(config)
@@ -95,7 +93,7 @@ def exhibit(config: Config, name: str) -> dict[str, Any]:
         "config": config.values(),
         "collections": {each: place(on, "collection", collection=each) for each in collections},
         "measures": {
-            each: place(on, "measures", system=each)
+            each: place(on, "measured", system=each)
             for each in config.systems
             if seeds.base(each) in shown
         },

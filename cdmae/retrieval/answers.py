@@ -1,4 +1,4 @@
-"""Formatting the passages that answer a question, with the question's words emphasised."""
+"""Formatting the passages that answer a question, and choosing the question's important words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import NamedTuple
 from cdmae.stop_words import STOP_WORDS
 from cdmae.terminal import printable
 
-BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 4
 LINES = 6  # the maximum number of lines per passage
 TITLE = 300  # the maximum length of a title or an id
@@ -25,19 +24,14 @@ class Answer(NamedTuple):
     text: str
 
 
-def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool) -> str:
-    """Format answers, best first, in `width` columns, with terminal escapes if `coloured`."""
-    words = question_words(question) if coloured else set()
-    dim = DIM if coloured else ""
-    plain = PLAIN if coloured else ""
+def show(answers: Iterable[Answer], width: int) -> str:
+    """Format answers, best first, in `width` columns."""
     blocks = []
     for rank, answer in enumerate(answers, 1):
-        title = _emphasised(printable(_clean(answer.title), TITLE), words)
+        title = printable(_clean(answer.title), TITLE)
         name = printable(_clean(answer.passage_id), TITLE)
-        head = f"{rank}. {title or name}"
         origin = f"from {name} " if title else ""
-        source = f"{INDENT}{dim}{origin}(score {answer.score:.2f}){plain}"
-        lines = textwrap.wrap(
+        text = textwrap.fill(
             _clean(answer.text),
             max(width, 20),
             initial_indent=INDENT,
@@ -46,7 +40,8 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
             placeholder=" …",
             break_on_hyphens=False,
         )
-        blocks.append("\n".join([head, source, *(_emphasised(line, words) for line in lines)]))
+        head = f"{rank}. {title or name}\n{INDENT}{origin}(score {answer.score:.2f})"
+        blocks.append(f"{head}\n{text}" if text else head)
     return "\n\n".join(blocks) or "no passage was found"
 
 
@@ -54,13 +49,6 @@ def question_words(question: str) -> set[str]:
     """Choose the words of a question to emphasise: all but stop-words, or else all words."""
     words = {word.casefold() for word in re.findall(r"\w+", question)}
     return words - STOP_WORDS or words
-
-
-def _emphasised(line: str, words: set[str]) -> str:
-    def bold(match: re.Match[str]) -> str:
-        return f"{BOLD}{match[0]}{PLAIN}" if match[0].casefold() in words else match[0]
-
-    return re.sub(r"\w+", bold, line)
 
 
 def _clean(text: str) -> str:

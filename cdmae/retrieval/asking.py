@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from cdmae.runs import Run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cdmae.log import Progress
-    from cdmae.retrieval.shards import Shard, Vectors
-
 
 # load(function, *arguments) returns function(*arguments): a model, an index or vectors. A server
 # keeps the result for the next query.
@@ -62,34 +55,18 @@ def ask(system: dict[str, Any], question: Question) -> Answer:
     return Answer(_module(system["answered_by"]).answer(system, whole), parts)
 
 
-class Encoder(Protocol):
-    """What encodes the texts of a system, trained here or by a third party."""
-
-    def queries(self, texts: Sequence[str]) -> Vectors:
-        """Encode queries: their vectors, [Q, D]."""
-
-    def passages(self, source: Path, progress: Progress | None = None) -> list[Shard]:
-        """Return the vectors of a collection, in shards that are encoded at every access.
-
-        source: the folder of the collection's tokens, or for a third party's model of its texts.
-        """
-
-
 def encoder(
     system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
-) -> Encoder:
-    """Return the encoder of a system that computes vectors.
+) -> Any:
+    """Return the encoder of a system that computes vectors, trained here or by a third party.
 
     system: its settings, with `encoded_by`, the module with the class `Encoder`. length: texts are
-    cut at so many word-pieces, or at the system's own lengths if it is 0.
+    cut at so many word-pieces, or at the system's own lengths if it is 0. The method
+    `queries(texts)` returns the vectors of queries, [Q, D]. `passages(source, progress)` returns
+    the shards of a collection, which are encoded at every access; source: the folder of its tokens,
+    or for a third party's model of its texts.
     """
     return _module(system["encoded_by"]).Encoder(system, length, threads, load)
-
-
-def encode_question(system: dict[str, Any], question: Question) -> Vectors:
-    """Encode a query: its vector, [1, D]."""
-    how = (question.length, question.threads, question.load)
-    return encoder(system, *how).queries([question.text])
 
 
 def _module(name: str) -> Any:

@@ -18,7 +18,7 @@ import torch
 
 from cdmae import collections
 from cdmae.config import pretrained, systems
-from cdmae.errors import InputError, cause
+from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, digest, write_text
 from cdmae.log import Progress, say
@@ -83,26 +83,16 @@ class Writer:
 def _load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a sequence-to-sequence model in evaluation mode, and its tokenizer."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-    from transformers.utils import logging
 
     name, revision = pretrained.divided(model)
     where_from = {"revision": revision, "trust_remote_code": False}
-    logging.disable_progress_bar()
-    try:
+    with networks.reported(f"the model {model}"):
         tokenizer = AutoTokenizer.from_pretrained(name, **where_from)
         loaded, found = AutoModelForSeq2SeqLM.from_pretrained(
             name, output_loading_info=True, dtype=torch.float32, **where_from
         )
-    except Exception as error:  # from one of many libraries
-        raise InputError(f"transformers cannot load the model {model}: {cause(error)}") from None
-    finally:
-        logging.enable_progress_bar()
-    missing = sorted(found["missing_keys"])
-    if missing:
-        raise InputError(
-            f"the model {model} lacks {len(missing)} weights, such as {missing[0]}; expected a "
-            "sequence-to-sequence model with all weights"
-        )
+        if found["missing_keys"]:
+            raise InputError(f"it lacks weights: {networks.listed(sorted(found['missing_keys']))}")
     for commit in networks.commits(model=model).values():
         say(f"{model}: using commit {commit} of the hub")
     return loaded.eval(), tokenizer

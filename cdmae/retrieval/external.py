@@ -7,18 +7,18 @@ returns sparse matrices, and a `MultiVectorEncoder` a vector per word-piece.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from scipy import sparse
 
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.config import pretrained
-from cdmae.errors import InputError, cause
+from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 BATCH = 64
 SPARSE_BATCH = 8  # whose scores of 512 word-pieces x 30,522 take 0.5 GB, several times
 # by kind of vectors: how sentence-transformers may compare them; with multi, rankings are the same
+CLASSES = {
+    "dense": "SentenceTransformer",
+    "sparse": "SparseEncoder",
+    "multi": "MultiVectorEncoder",
+}
 COMPARED = {
     "dense": ("dot", "cosine"),
     "sparse": ("dot",),
@@ -45,7 +50,7 @@ COMPARED = {
 
 
 class Encoder:
-    """A third party's retriever; `cdmae.retrieval.asking.Encoder` describes the methods."""
+    """A third party's retriever; `cdmae.retrieval.asking.encoder` describes the methods."""
 
     def __init__(
         self, system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
@@ -73,10 +78,8 @@ class Encoder:
         prompt = self.system.get("passage_prompt", "")
 
         def make(first: int, last: int) -> Vectors:
-            (passages,) = stream_passages(
-                collection, ["title", "text"], rows=last - first, first=first, last=last
-            )
-            columns = passages.to_pydict()
+            tables = stream_passages(collection, ["title", "text"], first=first, last=last)
+            columns = pa.concat_tables(tables).to_pydict()
             texts = [
                 f"{title} {text}" if title else text
                 for title, text in zip(*columns.values(), strict=True)
@@ -90,7 +93,7 @@ class Encoder:
             return kinds.of(parts[0]).joined(parts)
 
         size = vectors.MULTI_SHARD if kind_of(loaded) == "multi" else vectors.SHARD
-        return cut(count_passages(collection), _width(loaded), make, size)
+        return cut(count_passages(collection), make, size)
 
     def _loaded(self, key: str) -> Loaded:
         length = self.length or self.system.get(key, 0)
@@ -99,26 +102,19 @@ class Encoder:
     def _encode(self, model: Loaded, task: str, texts: list[str], prompt: str) -> Vectors:
         """Encode texts, [n, D]; task: `query` or `document`.
 
-        Raises `InputError` if the model fails, or returns NaN or infinity.
+        Raises `InputError` for NaN or infinity.
         """
-        name = self.system["model"]
         kind = kind_of(model)
-        batch = SPARSE_BATCH if kind == "sparse" else BATCH
-        how: dict[str, Any] = {"batch_size": batch, "show_progress_bar": False}
-        if kind == "sparse":
-            how["save_to_cpu"] = True
-        elif kind == "multi":
-            how["convert_to_numpy"] = True
-        else:
-            how["normalize_embeddings"] = model.similarity_fn_name == "cosine"
-        try:
-            encoded = getattr(model, f"encode_{task}")(texts, prompt=prompt or None, **how)
-        except (MemoryError, OSError, torch.OutOfMemoryError):
-            raise
-        except Exception as error:  # from one of many libraries
-            raise InputError(
-                f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}"
-            ) from None
+        how: dict[str, Any] = {
+            "sparse": {"batch_size": SPARSE_BATCH, "save_to_cpu": True},
+            "multi": {"batch_size": BATCH, "convert_to_numpy": True},
+            "dense": {
+                "batch_size": BATCH,
+                "normalize_embeddings": model.similarity_fn_name == "cosine",
+            },
+        }[kind]
+        encode = getattr(model, f"encode_{task}")
+        encoded = encode(texts, prompt=prompt or None, show_progress_bar=False, **how)
         if kind == "sparse":
             found = _matrix(encoded)
             numbers = found.data
@@ -131,7 +127,8 @@ class Encoder:
             found = numbers = np.asarray(encoded, np.float32)
         if not np.isfinite(numbers).all():
             raise InputError(
-                f"the model {name} returns vectors with NaN or infinity: it is damaged; use another"
+                f"the model {self.system['model']} returns vectors with NaN or infinity: it is "
+                "damaged; use another"
             )
         return found
 
@@ -153,42 +150,24 @@ def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
     """Load a model from a folder, or from the hub by name.
 
     Files in the hub's cache are not downloaded again. Custom code of a model is not executed. Texts
-    are cut at `length` word-pieces, or at the model's own limit if `length` is 0. head: `dense`,
-    `sparse`, `multi`, or `auto`, which follows the model's files.
+    are cut at `length` word-pieces, or at the model's own limit if that is smaller or `length` is
+    0. head: `dense`, `sparse`, `multi`, or `auto`, which follows the model's files.
 
-    Raises `InputError` with the reason if loading fails, or if the files contradict `head`.
+    Raises `InputError` with the reason if loading fails.
     """
     import sentence_transformers as library
-    from transformers.utils import logging
 
     name, revision = pretrained.divided(model)
-    logging.disable_progress_bar()  # one bar per file
-    local = Path(name).is_dir()
-    try:
-        networks.check_downloaded(Path(name))
-        local = local or _is_cached(name, revision)
+    with networks.reported(f"the model {model}"):
+        # Without a network, loading would wait for a request per file of a model in the cache.
+        local = Path(name).is_dir() or bool(networks.commits(model=model))
         where_from = {"revision": revision, "local_files_only": local}
-        kind = _kind(model, name, where_from, head)
-        classes = {
-            "dense": library.SentenceTransformer,
-            "sparse": library.SparseEncoder,
-            "multi": library.MultiVectorEncoder,
-        }
+        kind = _kind(name, where_from) if head == "auto" else head
+        make = getattr(library, CLASSES[kind])
         device = str(setup.device())
-        loaded = classes[kind](name, trust_remote_code=False, device=device, **where_from)
+        loaded = make(name, trust_remote_code=False, device=device, **where_from)
         if Path(name).is_dir():
             _check_weights(loaded)
-    except InputError as error:
-        raise InputError(f"the model {model} cannot be used: {error}") from None
-    except Exception as error:  # from one of many libraries
-        where = "" if local else ", which is neither a local folder nor in the hub's cache"
-        pickled = isinstance(error, EOFError | pickle.UnpicklingError)
-        reason = networks.PICKLED if pickled else cause(error)
-        raise InputError(
-            f"sentence-transformers cannot load the model {model}{where}: {reason}"
-        ) from None
-    finally:
-        logging.enable_progress_bar()
     if loaded.similarity_fn_name not in COMPARED[kind]:
         raise InputError(
             f"the model {model} compares vectors by {loaded.similarity_fn_name}; expected "
@@ -196,60 +175,36 @@ def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
         )
     for commit in networks.commits(model=model).values():
         say(f"{model}: using commit {commit} of the hub")
-    if length:
-        _cut(loaded, length)
+    limits = (loaded, "max_seq_length"), (loaded[0], "query_length"), (loaded[0], "document_length")
+    for owner, key in limits if length else ():
+        if getattr(owner, key, None):
+            setattr(owner, key, min(length, getattr(owner, key)))
+    # ColBERT fills queries up with [MASK] tokens.
+    expansion = getattr(loaded[0], "query_expansion", None)
+    if length and expansion:
+        loaded[0].query_expansion = expansion | {"length": min(length, expansion["length"])}
     return loaded.eval()
 
 
-def _is_cached(name: str, revision: str) -> bool:
-    """Return whether the hub's cache has a model; if not, ask the hub for it once.
-
-    Otherwise, loading would wait for a request per file where the hub cannot be reached.
-    """
-    import huggingface_hub
-
-    cached = huggingface_hub.try_to_load_from_cache(name, "config.json", revision=revision)
-    if not isinstance(cached, str):
-        huggingface_hub.model_info(name, revision=revision, timeout=10)
-    return isinstance(cached, str)
-
-
-def _kind(model: str, name: str, where_from: dict[str, Any], head: str) -> str:
-    """Return the kind of a model's vectors: by its published modules, or else by `head`.
-
-    sentence-transformers would make a model of another kind from the modules, without those that do
-    not fit, and one from a network alone with modules of its own.
-    """
+def _kind(name: str, where_from: dict[str, Any]) -> str:
+    """Return the kind of a model's vectors by its files; raise `InputError` if they do not tell."""
     from sentence_transformers.util import load_file_path
 
     def described(file_name: str) -> Any:
         file = load_file_path(name, file_name, **where_from)
         return read_json(Path(file)) if file else {}
 
-    config = described("config.json")
-    architectures = config.get("architectures") or [""]
-    published = None
-    if modules := described("modules.json"):
-        model_type = described("config_sentence_transformers.json").get("model_type")
-        published = "sparse" if model_type == pretrained.SPARSE else "dense"
-        if model_type in pretrained.MULTI:
-            published = "multi"
-        names = [module["type"].rpartition(".")[2] for module in modules]
-        say(f"{model}: its modules are {', '.join(names)}")
-    elif pretrained.STANFORD in architectures:
-        published = "multi"
-    if published:
-        if head not in ("auto", published):
-            raise InputError(f"head is {head}; expected {published}, which its files describe")
-        return published
-    if architectures[0].endswith("ForSequenceClassification"):
-        raise InputError("it is a cross-encoder, which scores pairs; expected a model of vectors")
-    if head == "auto" and architectures[0].endswith("ForMaskedLM"):
+    model_type = described("config_sentence_transformers.json").get("model_type")
+    architecture = (described("config.json").get("architectures") or [""])[0]
+    if model_type in pretrained.MULTI or architecture == pretrained.STANFORD:
+        return "multi"
+    unclear = architecture.endswith(("ForMaskedLM", "ForSequenceClassification"))
+    if unclear and not described("modules.json"):
         raise InputError(
-            "a language model without modules.json does not say how it makes vectors; expected "
+            f"{architecture} without modules.json does not make vectors; expected another model, "
             "head: dense, for the mean of its states, or head: sparse, for SPLADE"
         )
-    return "dense" if head == "auto" else head
+    return "sparse" if model_type == pretrained.SPARSE else "dense"
 
 
 def _check_weights(model: Loaded) -> None:
@@ -264,42 +219,6 @@ def _check_weights(model: Loaded) -> None:
         raise InputError(f"its files lack {len(damaged)} weights of the network: {damaged[0]}")
 
 
-def _cut(model: Loaded, length: int) -> None:
-    """Cut texts at `length` word-pieces, where the model's own limits are not smaller.
-
-    A model's limits for queries and passages override its limit for all texts. The [MASK] tokens
-    that fill up queries are limited, too.
-    """
-    expansion = getattr(model[0], "query_expansion", None)
-    if expansion:
-        model[0].query_expansion = {**expansion, "length": min(length, expansion["length"])}
-    for holder, key in (
-        (model, "max_seq_length"),
-        (model[0], "query_length"),
-        (model[0], "document_length"),
-    ):
-        own = getattr(holder, key, None)
-        if own:
-            setattr(holder, key, min(length, own))
-            if length > own:
-                say(
-                    f"the model has a {key} of {own} word-pieces: texts are cut at this length, "
-                    f"not at {length}"
-                )
-
-
 def kind_of(model: Loaded) -> str:
     """Return the kind of a model's vectors: `dense`, `sparse` or `multi`."""
-    from sentence_transformers import MultiVectorEncoder, SparseEncoder
-
-    if isinstance(model, SparseEncoder):
-        return "sparse"
-    return "multi" if isinstance(model, MultiVectorEncoder) else "dense"
-
-
-def _width(model: Loaded) -> int:
-    """Return the number of dimensions D of a model's vectors."""
-    if kind_of(model) != "sparse":
-        return model.get_embedding_dimension()
-    # A sparse model reports its width only after the first text.
-    return model.encode_document(["a"], show_progress_bar=False).shape[1]
+    return next(kind for kind, name in CLASSES.items() if type(model).__name__ == name)

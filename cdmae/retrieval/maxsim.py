@@ -23,24 +23,18 @@ if TYPE_CHECKING:
 def score(
     queries: MultiVectors, passages: MultiVectors, query_of: np.ndarray, passage_of: np.ndarray
 ) -> np.ndarray:
-    """Return the scores of pairs, float32 [n].
-
-    passage_of: the rows of passages, with equal rows next to each other, because each passage is
-    then read only once.
-    """
+    """Return the scores of pairs, float32 [n]; passages: float32, rounded to float16 before."""
     scores = np.empty(len(query_of), np.float32)
-    longest = int(np.diff(passages.starts).max(initial=0))
     function = _score_paired if queries.paired else _score
     function(
         np.ascontiguousarray(queries.values, np.float32),
         queries.starts,
         queries.pieces,
-        passages.values.view(np.uint16),
+        passages.values,
         passages.starts,
         passages.pieces,
         query_of.astype(np.int64),
         passage_of.astype(np.int64),
-        np.empty(longest * passages.values.shape[1], np.uint32),
         scores,
     )
     return scores
@@ -49,21 +43,6 @@ def score(
 # Sums may be divided among the lanes of the processor, always in the same way.
 LANES = {"reassoc", "contract", "nsz"}
 LEAST = np.float32(np.finfo(np.float32).min)
-HALF = np.float32(2.0**112)  # the ratio of a float16 to the float32 with its shifted bits
-
-
-@compiled
-def _widen(values: np.ndarray, first: int, last: int, memory: np.ndarray) -> None:
-    """Convert rows of float16, given as uint16, to float32: [last - first, D] in `memory`."""
-    width = values.shape[1]
-    for row in range(first, last):
-        start = (row - first) * width
-        for column in range(width):
-            bits = np.uint32(values[row, column])
-            memory[start + column] = (bits & 0x7FFF) << 13 | (bits & 0x8000) << 16
-    floats = memory[: (last - first) * width].view(np.float32)
-    for index in range(len(floats)):
-        floats[index] *= HALF
 
 
 @compiled(fastmath=LANES)
@@ -71,24 +50,18 @@ def _score(
     queries: np.ndarray,
     query_starts: np.ndarray,
     query_pieces: np.ndarray,
-    values: np.ndarray,
+    tokens: np.ndarray,
     starts: np.ndarray,
     pieces: np.ndarray,
     query_of: np.ndarray,
     passage_of: np.ndarray,
-    memory: np.ndarray,
     scores: np.ndarray,
 ) -> None:
     """Compute the scores of pairs; a step handles two passage vectors and four query vectors."""
     width = queries.shape[1]
-    passage = -1
-    count = 0
-    tokens = memory.view(np.float32).reshape(-1, width)
     for pair in range(len(scores)):
-        if passage_of[pair] != passage:
-            passage = passage_of[pair]
-            count = starts[passage + 1] - starts[passage]
-            _widen(values, starts[passage], starts[passage + 1], memory)
+        begin = starts[passage_of[pair]]
+        last = starts[passage_of[pair] + 1] - 1
         first = query_starts[query_of[pair]]
         end = query_starts[query_of[pair] + 1]
         total = np.float32(0)
@@ -97,8 +70,8 @@ def _score(
             row2 = min(row + 2, end - 1)
             row3 = min(row + 3, end - 1)
             best0 = best1 = best2 = best3 = np.float32(LEAST)
-            for token in range(0, count, 2):
-                other = min(token + 1, count - 1)
+            for token in range(begin, last + 1, 2):
+                other = min(token + 1, last)
                 a0 = a1 = a2 = a3 = np.float32(0)
                 b0 = b1 = b2 = b3 = np.float32(0)
                 for column in range(width):
@@ -131,12 +104,11 @@ def _score_paired(
     queries: np.ndarray,
     query_starts: np.ndarray,
     query_pieces: np.ndarray,
-    values: np.ndarray,
+    tokens: np.ndarray,
     starts: np.ndarray,
     pieces: np.ndarray,
     query_of: np.ndarray,
     passage_of: np.ndarray,
-    memory: np.ndarray,
     scores: np.ndarray,
 ) -> None:
     """Compute the scores of pairs when only vectors of the same word-piece are compared.
@@ -145,26 +117,19 @@ def _score_paired(
     0. They come first, in the same order for every text.
     """
     width = queries.shape[1]
-    passage = -1
-    count = 0
-    begin = 0
-    tokens = memory.view(np.float32).reshape(-1, width)
     for pair in range(len(scores)):
-        if passage_of[pair] != passage:
-            passage = passage_of[pair]
-            begin = starts[passage]
-            count = starts[passage + 1] - begin
-            _widen(values, begin, begin + count, memory)
+        begin = starts[passage_of[pair]]
+        end = starts[passage_of[pair] + 1]
         total = np.float32(0)
         first = query_starts[query_of[pair]]
         for row in range(first, query_starts[query_of[pair] + 1]):
             if query_pieces[row] < 0:
                 for column in range(width):
-                    total += tokens[row - first, column] * queries[row, column]
+                    total += tokens[begin + row - first, column] * queries[row, column]
                 continue
             best = np.float32(0)
-            for token in range(count):
-                if pieces[begin + token] == query_pieces[row]:
+            for token in range(begin, end):
+                if pieces[token] == query_pieces[row]:
                     product = np.float32(0)
                     for column in range(width):
                         product += tokens[token, column] * queries[row, column]

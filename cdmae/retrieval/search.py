@@ -8,10 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections import check_rows
 from cdmae.files import link_folder, write_json
 from cdmae.retrieval import asking, impacts, kinds, ranking, sparsity, targets
-from cdmae.retrieval.asking import Question, encode_question
+from cdmae.retrieval.asking import Question
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.shards import Shards, Vectors
 from cdmae.retrieval.vectors import keep_vectors, pieces_of, read_vectors, write_vectors
@@ -39,7 +38,6 @@ def search(
     """
     if isinstance(shards, Impacts):
         return impacts.search(queries, shards, depth, threads)
-    check_rows(sum(map(len, shards)), "passages")
     return kinds.of(queries).search(
         queries, shards, depth, candidates=candidates, threads=threads, device=device
     )
@@ -151,7 +149,8 @@ def write_runs(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Search for a user's query; `system` has an encoder and the `vectors` of passages."""
-    query = encode_question(system, question)
+    how = (question.length, question.threads, question.load)
+    query = asking.encoder(system, *how).queries([question.text])
     shards = question.load(keep_vectors, system["vectors"])
     device = str(setup.device())
     candidates = None

@@ -18,14 +18,14 @@ Vectors = Any
 
 @dataclass(frozen=True)
 class Shard:
-    """A shard of vectors of `shape` [p, D]; `make` computes or reads them at each access."""
+    """The vectors of `count` passages; `make` computes or reads them at each access."""
 
-    shape: tuple[int, int]
+    count: int
     make: Callable[[], Vectors]
 
     def __len__(self) -> int:
         """Return the number of passages p."""
-        return self.shape[0]
+        return self.count
 
     def __getitem__(self, rows: slice) -> Vectors:
         """Return the vectors of the given rows."""
@@ -35,12 +35,10 @@ class Shard:
 Shards = Sequence[Shard | np.ndarray]
 
 
-def cut(count: int, width: int, make: Callable[[int, int], Vectors], size: int) -> list[Shard]:
-    """Cut `count` passages into shards of `size`; make(first, last) returns vectors [p, width]."""
+def cut(count: int, make: Callable[[int, int], Vectors], size: int) -> list[Shard]:
+    """Cut `count` passages into shards of `size`; make(first, last) returns their vectors."""
     edges = [*range(0, count, size), count]
-    return [
-        Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(edges)
-    ]
+    return [Shard(last - first, partial(make, first, last)) for first, last in pairwise(edges)]
 
 
 def blocks(shards: Shards, size: int) -> Iterator[tuple[int, Vectors]]:
@@ -50,7 +48,6 @@ def blocks(shards: Shards, size: int) -> Iterator[tuple[int, Vectors]]:
         for shard in shards:
             vectors = shard[:]
             for begin in range(0, len(shard), size):
-                block = vectors[begin : begin + size]
-                yield first + begin, block
-                progress.advance(block.shape[0])
+                yield first + begin, vectors[begin : begin + size]
+                progress.advance(min(size, len(shard) - begin))
             first += len(shard)

@@ -12,31 +12,25 @@ from cdmae.retrieval.kinds import read_shards, sparse
 
 
 def measure(queries: csr_array, vectors: Path) -> dict[str, float]:
-    """Measure the sparsity of a split's queries [Q, V] and of a folder of passage vectors."""
+    """Return statistics of a split's queries [Q, V] and of a folder of passage vectors.
+
+    flops: the mean number of non-zero products of a query and a passage (SPLADE, section 4).
+    megabytes: of Lucene's index, or else of the vectors.
+    """
     shards = read_shards(vectors)
-    counts = sum(texts_with(shard[:]) for shard in shards)
+    counts = sum(_texts_with(shard[:]) for shard in shards)
+    in_passages = counts / max(1, sum(map(len, shards)))
+    in_queries = _texts_with(queries) / max(1, queries.shape[0])
     index = vectors / FOLDER
     files = index.iterdir() if index.is_dir() else vectors.glob(f"*{sparse.SUFFIX}")
-    size = sum(path.stat().st_size for path in files)
-    return sparsity(queries, counts / max(1, sum(map(len, shards))), size)
-
-
-def sparsity(queries: csr_array, in_passages: np.ndarray, size: float) -> dict[str, float]:
-    """Return statistics of a split's queries [Q, V] and of the passages.
-
-    in_passages: for each word-piece, the share of passages in which it has a weight, [V]. size: the
-    bytes of the passage vectors. The result's flops is the mean number of non-zero products of a
-    query and a passage (SPLADE, section 4).
-    """
-    in_queries = texts_with(queries) / max(1, queries.shape[0])
     return {
         "query_entries": float(in_queries.sum()),
         "passage_entries": float(in_passages.sum()),
         "flops": float(in_queries @ in_passages),
-        "megabytes": size / 1e6,
+        "megabytes": sum(path.stat().st_size for path in files) / 1e6,
     }
 
 
-def texts_with(vectors: csr_array) -> np.ndarray:
+def _texts_with(vectors: csr_array) -> np.ndarray:
     """Count the texts in which each word-piece has a weight, int64 [V]."""
     return np.bincount(vectors.indices, minlength=vectors.shape[1])

@@ -1,8 +1,8 @@
 """Searching for the queries of splits, and writing the runs, for systems of any kind.
 
-In some collections of BEIR (ArguAna, Quora) the queries are passages of the collection. BEIR's
-evaluation drops a passage with the id of its query. If queries and passages are simply numbered,
-equal ids may be accidental. Here, a passage is therefore dropped only if its text is equal, too.
+In some collections, such as BEIR's ArguAna and Quora, the queries are passages. BEIR's evaluation
+drops a passage with the id of its query. If queries and passages are simply numbered, equal ids may
+be accidental. Here, a passage is therefore dropped only if its text is equal, too.
 BRIGHT's judgments exclude passages from a query's ranking by a grade of -100. Runs omit both kinds
 of passages, which are therefore never negatives.
 """
@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from cdmae.arrays import read_frame
 from cdmae.collections.store import EXCLUDED, QRELS, read_passages, read_queries, take_passages
-from cdmae.files import read_json
 from cdmae.log import say
 from cdmae.models.ragged import starts_of
 from cdmae.runs import Run, write_run
@@ -71,9 +70,6 @@ def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
 def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
     """Find the row of the passage with the id and text of each query, or -1: int64 [Q]."""
     own = np.full(len(queries), -1)
-    about = read_json(Path(collection) / "about.json")
-    if about.get("source") != "beir" and not about.get("dataset", "").startswith("beir/"):
-        return own
     ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
     asked = pc.index_in(ids, pa.array(queries["query_id"], pa.string()))
     rows = np.flatnonzero(asked.is_valid().to_numpy(zero_copy_only=False))

@@ -6,8 +6,8 @@ in ids is percent-encoded (``a%20b``); in ids with white space, every ``%`` is e
 
 from __future__ import annotations
 
+import csv
 import re
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -106,49 +106,34 @@ def read_run(
     passage of a query, or a score that is not a number.
     """
     path = Path(path)
-    query_rows = _rows(names(query_ids, "query"))
-    passage_rows = _rows(names(passage_ids, "passage"))
-    numbers = array("q")
-    queries = array("i")
-    passages = array("i")
-    scores = array("d")
-    ranks = array("d")
-    for number, line in tables.lines(path):
-        cells = line.split()
-        if len(cells) == 3:
-            query_id, passage_id, rank = cells
-            score = ""
-        elif len(cells) == len(COLUMNS):
-            query_id, _, passage_id, rank, score, _ = cells
-        else:
-            raise fault(path, number, f"{len(cells)} columns; expected {EXPECTED}")
-        if query_id not in query_rows:
-            words = f"query_id is {show(query_id)}; expected ids of the split"
-            raise fault(path, number, words)
-        if passage_id not in passage_rows:
-            words = f"passage_id is {show(passage_id)}; expected ids of the collection"
-            raise fault(path, number, words)
-        numbers.append(number)
-        queries.append(query_rows[query_id])
-        passages.append(passage_rows[passage_id])
-        ranks.append(_number(path, number, "rank", rank))
-        scores.append(_number(path, number, "score", score) if score else 1 / max(1.0, ranks[-1]))
-    if not numbers:
-        raise InputError(f"{path} is empty; expected lines of {EXPECTED}")
-    query_of = np.array(queries)
-    listed = np.array(passages)
-    twice = pd.DataFrame({"query": query_of, "passage": listed}).duplicated().to_numpy()
-    if twice.any():
-        first = int(twice.argmax())
-        [passage] = [name for name, row in passage_rows.items() if row == listed[first]]
-        words = f"the query has a second line for the passage {passage}"
-        raise fault(path, numbers[first], words)
-    if _is_reversed(query_of, np.array(ranks), np.array(scores)):
+    frame = _table(path)
+    query_of = _rows(names(query_ids, "query"), frame["query_id"])
+    listed = _rows(names(passage_ids, "passage"), frame["passage_id"])
+    ranks = pd.to_numeric(frame["rank"], errors="coerce")
+    column = "score" if "score" in frame else "rank"
+    scores = pd.to_numeric(frame[column], errors="coerce")
+    twice = frame.duplicated(["query_id", "passage_id"])
+    faults = [
+        ("query_id", query_of < 0, "ids of the split"),
+        ("passage_id", listed < 0, "ids of the collection"),
+        (column, ~(scores.abs() <= LARGEST), "a number of float32"),
+        ("passage_id", twice, "each passage of a query once"),
+    ]
+    for key, wrong, expected in faults:
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            words = f"{key} is {show(frame[key].iloc[row])}; expected {expected}"
+            raise fault(path, frame.index[row], words)
+    if column == "rank":
+        scores = 1 / ranks.clip(lower=1)
+    ordered = pd.DataFrame({"query": query_of, "rank": ranks, "score": scores})
+    rises = ordered.sort_values(["query", "rank"]).groupby("query")["score"].diff().dropna()
+    if len(rises) and (rises > 0).all():
         raise InputError(
             f"{path}: every query's scores rise with the rank, as distances do; the greatest score "
             "must be the best, so write the negative distances"
         )
-    run = ranked(query_of, listed, np.array(scores), len(query_ids), depth, ties=np.array(ranks))
+    run = ranked(query_of, listed, scores.to_numpy(), len(query_ids), depth, ties=ranks)
     counts = np.diff(run.starts)
     if (counts < depth).any():
         short = int((counts < depth).sum())
@@ -160,27 +145,25 @@ def read_run(
     return run
 
 
-def _is_reversed(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray) -> bool:
-    """Return whether scores rise from rank to rank in all queries with more than one passage."""
-    order = np.lexsort((ranks, queries))
-    following = np.diff(queries[order]) == 0
-    rising = (np.diff(ranks[order]) > 0) & (np.diff(scores[order]) > 0)
-    return bool(following.any() and rising[following].all())
+def _table(path: Path) -> pd.DataFrame:
+    """Read the lines of a run as texts; the index has their numbers, from 1."""
+    how = {"sep": r"\s+", "header": None, "dtype": str, "na_values": [""]}
+    with tables.opened(path) as file:
+        try:
+            frame = pd.read_csv(
+                file, keep_default_na=False, skip_blank_lines=False, quoting=csv.QUOTE_NONE, **how
+            )
+        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} cannot be read ({error}); expected {EXPECTED}") from None
+    frame.index += 1
+    frame = frame.dropna(how="all")
+    short = frame.isna().any(axis=1)
+    if short.any() or frame.shape[1] not in (3, len(COLUMNS)):
+        raise fault(path, int(short.idxmax()), f"expected {EXPECTED}")
+    wide = frame.shape[1] == len(COLUMNS)
+    return frame.set_axis(COLUMNS if wide else ["query_id", "passage_id", "rank"], axis=1)
 
 
-def _rows(ids: Sequence[str] | pa.Array) -> dict[str, int]:
-    """Return the row of each id."""
-    listed = ids.to_pylist() if isinstance(ids, pa.Array) else ids
-    return {name: row for row, name in enumerate(listed)}
-
-
-def _number(path: Path, line: int, column: str, text: str) -> float:
-    """Read a number that float32 can represent."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = np.nan
-    if not abs(number) <= LARGEST:
-        words = f"{column} is {show(text)}; expected a number of float32"
-        raise fault(path, line, words)
-    return number
+def _rows(ids: Sequence[str] | pa.Array, listed: pd.Series) -> np.ndarray:
+    """Return the row of each listed id, or -1, int64 [n]."""
+    return pd.Index(pa.array(ids, pa.string()).to_pandas()).get_indexer(listed)

@@ -48,7 +48,7 @@ BUDGET = {
 
 
 class Encoder:
-    """A retriever that was trained here; `cdmae.retrieval.asking.Encoder` describes the methods."""
+    """A retriever that was trained here; `cdmae.retrieval.asking.encoder` describes the methods."""
 
     def __init__(
         self, system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
@@ -66,7 +66,6 @@ class Encoder:
         self.load = load
         self.retriever = checkpoint.at(load(checkpoint.load, self.folder, "retriever"), length)
         self.retriever.network.to(self.device)
-        self.width = heads.of(self.uses or self.retriever.head).width(self.retriever.network)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Encode queries: [Q, D]."""
@@ -74,7 +73,7 @@ class Encoder:
         source = sequences.tokenised(texts, tokeniser)
         read = sequences.texts(self.retriever, "query", source, np.arange(len(texts)))
         if self.retriever.target == "recall":
-            return own.counts(read, self.width)
+            return own.counts(read, heads.of("sparse").width(self.retriever.network))
         if self.retriever.table is not None:
             return table.weigh(read, self.retriever.table)
         return self._of_head(encode(self.retriever, read, self.device))
@@ -89,7 +88,7 @@ class Encoder:
             return self._of_head(encode(self.retriever, read, self.device, progress))
 
         size = MULTI_SHARD if self.retriever.head == "multi" else SHARD
-        return cut(len(source), self.width, make, size)
+        return cut(len(source), make, size)
 
     def _of_head(self, vectors: Vectors) -> Vectors:
         return vectors.head(self.uses) if self.uses else vectors
@@ -144,7 +143,7 @@ def keep_vectors(folder: Path | str) -> list[Shard] | Impacts:
     opened = read_vectors(folder)
     if isinstance(opened, Impacts):
         return opened
-    return [Shard(shard.shape, cache(shard.make)) for shard in opened]
+    return [Shard(shard.count, cache(shard.make)) for shard in opened]
 
 
 def write_vectors(
@@ -195,7 +194,7 @@ def write(
     """
     if group.first:
         pieces(output.parent, key, output.name)
-    group.wait_for_first(f"pieces of {output}")
+    group.wait()
     folder = pieces_of(output.parent) / output.name
     share = list(enumerate(shards))[group.rank :: group.size]
     progress.total = sum(len(shard) for _, shard in share)
@@ -205,7 +204,7 @@ def write(
             continue
         made = shard[:]
         kinds.of(made).write(folder, f"{number:05d}", made)
-    group.wait_for_all(f"shards of {output}")
+    group.wait()
     if not group.first:
         return
     with complete(output) as aside:

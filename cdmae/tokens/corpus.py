@@ -80,12 +80,8 @@ def stream_tokens(
             write_array(aside / f"{name}.npy", getattr(tokens, name))
 
 
-def read_tokens(folder: Path | str, *, shared: bool = False) -> Tokens:
-    """Read tokens; the ids stay on disk.
-
-    shared: whether the offsets do so, too, because several processes read them.
-    """
+def read_tokens(folder: Path | str) -> Tokens:
+    """Read tokens; the ids stay on disk."""
     arrays = {name: read_array(Path(folder) / f"{name}.npy") for name in TOKENS}
-    take = np.asarray if shared else np.array
-    in_memory = {name: take(arrays[name]) for name in TOKENS if name != "ids"}
+    in_memory = {name: np.array(arrays[name]) for name in TOKENS if name != "ids"}
     return Tokens(ids=arrays["ids"], **in_memory)

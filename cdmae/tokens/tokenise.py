@@ -1,8 +1,7 @@
 """Tokenise each collection once with each Hugging Face tokenizer.
 
-WordPiece tokenizers read title and text separately, because neither changes the word-pieces of the
-other. Byte-level BPE and Unigram tokenizers read them joined by a space, like users of the trained
-model. They define their own word boundaries (`Vocabulary.doubled`).
+Titles and texts are joined by a space, as by users of the trained model. Byte-level BPE and Unigram
+tokenizers define their own word boundaries (`Vocabulary.doubled`).
 """
 
 from __future__ import annotations
@@ -169,7 +168,7 @@ class Texts:
 def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
     """Tokenise `passages` (columns title and text) with the tokenizer in a folder.
 
-    The ids are equal to the Hugging Face tokenizer's for title and text without special tokens. As
+    The ids are equal to the Hugging Face tokenizer's for the joined text without special tokens. As
     there, a special token spelt out in a text, such as ``[MASK]``, becomes that special token.
     """
     return Tokeniser(tokenizer, threads).tokens(passages)
@@ -196,17 +195,12 @@ class Tokeniser:
         self.vocabulary = Vocabulary.read(tokenizer)
         self.dtype = np.uint16 if self.vocabulary.size <= 1 << 16 else np.uint32
         self.backend = read_backend(tokenizer)
-        self._batch = self._joined if self.vocabulary.doubled else self._separate
 
     def tokens(self, passages: pa.Table) -> Tokens:
         """Tokenise passages, as the function `tokenise` does."""
         ids = [np.empty(0, self.dtype)]
         lengths = [np.empty(0, np.int64)]
-        if passages.num_rows <= 1:  # starting threads would take longer than tokenising a query
-            batches = map(self._batch, passages.select(["title", "text"]).to_batches())
-        else:
-            batches = self.stream([passages])
-        for batch_ids, batch_lengths in batches:
+        for batch_ids, batch_lengths in self.stream([passages]):
             ids.append(batch_ids)
             lengths.append(batch_lengths)
         return Tokens.of(np.concatenate(ids), np.concatenate(lengths), self.vocabulary.word_starts)
@@ -218,21 +212,8 @@ class Tokeniser:
         with Threads(self.threads) as pool:
             yield from pool.stream(self._batch, batches)
 
-    def _separate(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise a batch of passages, with titles and texts separate."""
-        titles, texts = (column.to_pylist() for column in batch.columns)
-        pairs = zip(titles, texts, strict=True)
-        segments = [segment or "" for segment in chain.from_iterable(pairs)]
-        if len(batch) == 1:  # the library's threads would take longer than a query
-            encoded = [self.backend.encode(each, add_special_tokens=False) for each in segments]
-        else:
-            encoded = self.backend.encode_batch_fast(segments, add_special_tokens=False)
-        ids = [encoding.ids for encoding in encoded]
-        lengths = np.array([len(own) for own in ids], np.int64)
-        return np.fromiter(chain.from_iterable(ids), self.dtype, lengths.sum()), lengths
-
-    def _joined(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise joined titles and texts; continuing word-pieces get the upper half of ids."""
+    def _batch(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Tokenise a batch of passages; titles and texts are joined by a space."""
         titles, texts = (column.to_pylist() for column in batch.columns)
         pairs = zip(titles, texts, strict=True)
         joined = [" ".join(filter(None, pair)) for pair in pairs]
@@ -241,12 +222,14 @@ class Tokeniser:
         encoded = self.backend.encode_batch(joined, add_special_tokens=False)
         for row, encoding in enumerate(encoded):
             pieces = np.array(encoding.ids, np.int64)
-            words = np.array(encoding.word_ids, np.int64)
             begins = np.array([begin for begin, _ in encoding.offsets], np.int64)
             of_title = np.count_nonzero(begins < len(titles[row] or ""))
-            continues = np.zeros(len(pieces), bool)
-            continues[1:] = words[1:] == words[:-1]
-            continues[of_title : of_title + 1] = False  # the text begins with a word
-            ids.append((pieces + self.vocabulary.pieces * continues).astype(self.dtype))
+            if self.vocabulary.doubled:  # continuing word-pieces get the upper half of ids
+                words = np.array(encoding.word_ids, np.int64)
+                continues = np.zeros(len(pieces), bool)
+                continues[1:] = words[1:] == words[:-1]
+                continues[of_title : of_title + 1] = False  # the text begins with a word
+                pieces += self.vocabulary.pieces * continues
+            ids.append(pieces.astype(self.dtype))
             lengths[row] = of_title, len(pieces) - of_title
         return np.concatenate(ids), lengths.ravel()

@@ -123,10 +123,8 @@ def special_tokens(folder: Path | str) -> dict[str, str]:
 
 def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
     """Return the ids of the special tokens around a text, and the separators in a pair."""
-    text = tokenizer.encode("", add_special_tokens=False)
-    other = tokenizer.encode("", add_special_tokens=False)
-    framed_pair = tokenizer.post_process(text, other, True)
-    single = tokenizer.post_process(text, None, True).ids
+    single = tokenizer.encode("").ids
+    framed_pair = tokenizer.encode("", "")
     pair = framed_pair.ids
     is_single_framed = len(single) == 2
     is_pair_framed = len(pair) in (3, 4) and pair[:1] == single[:1]
@@ -173,7 +171,11 @@ def read_backend(folder: Path | str) -> Tokenizer:
     path = Path(folder) / "tokenizer.json"
     if not path.exists():
         raise InputError(f"{folder} contains no tokenizer.json; create it with the rule tokenizer")
-    check(read_json(path), folder)
+    if not read_json(path).get("pre_tokenizer"):
+        raise InputError(
+            f"the tokenizer in {folder} does not divide texts into words: it has no pre_tokenizer; "
+            "expected a tokenizer with a pre_tokenizer"
+        )
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises no narrower type
@@ -191,12 +193,3 @@ def is_bert(parts: dict[str, Any]) -> bool:
         "pre_tokenizer": "BertPreTokenizer",
     }
     return all((parts.get(name) or {}).get("type") == kind for name, kind in expected.items())
-
-
-def check(parts: dict[str, Any], folder: Path | str) -> None:
-    """Raise `InputError` for a tokenizer without word boundaries; parts: its ``tokenizer.json``."""
-    if not parts.get("pre_tokenizer"):
-        raise InputError(
-            f"the tokenizer in {folder} does not divide texts into words: it has no pre_tokenizer; "
-            "expected a tokenizer with a pre_tokenizer"
-        )

@@ -18,7 +18,7 @@ from torch import Tensor
 from cdmae.errors import InputError
 from cdmae.training import setup
 
-MOST_IN_A_ROW = 25  # halvings that lead from 65,536 to 0.002, where no gradient needs to overflow
+LEAST = 0.005  # at a smaller scale, no gradient needs to overflow
 
 
 class Scaler(torch.amp.GradScaler):
@@ -35,47 +35,32 @@ class Scaler(torch.amp.GradScaler):
         # torch makes the scale on the first use; a process without texts would have none
         self.scale(torch.zeros((), device=on))
         self.skipped = 0
-        self._in_a_row = 0
 
-    def skips(self, gradient_norm: Tensor, step: int) -> bool:
-        """Return whether this step, counted from 1, was skipped; count skipped steps.
+    def skips(self, gradient_norm: Tensor) -> bool:
+        """Return whether the step of the last `update` was skipped; count skipped steps.
 
         gradient_norm: the norm of all gradients, 0-d; in fp16, this waits for the device. Raises
-        `InputError` after too many skipped steps in a row.
+        `InputError` if the gradients overflow at any scale.
         """
         if not self.is_enabled() or math.isfinite(gradient_norm):
-            self._in_a_row = 0
             return False
         self.skipped += 1
-        self._in_a_row += 1
-        if self._in_a_row >= MOST_IN_A_ROW:
+        if self.get_scale() < LEAST:
             raise InputError(
-                f"training diverged: the gradients of {self._in_a_row} steps in a row, up to step "
-                f"{step:,}, overflow in fp16; lower learning_rate, or set precision to fp32"
+                "training diverged: the gradients overflow in fp16, however small the loss is "
+                "scaled; lower learning_rate, or set precision to fp32"
             )
         return True
 
-    def note(self, steps: int) -> str:
-        """Return a warning about the skipped steps of a finished training.
-
-        Raises `InputError` if it has learnt nothing, because all of its steps were skipped.
-        """
-        text = f"{self.skipped:,} of {steps:,} steps were skipped: a gradient overflowed in fp16"
-        if self.skipped == steps:
-            raise InputError(f"{text}; train for more steps, or set precision to fp32")
-        return text
-
     def state_dict(self) -> dict[str, Any]:
-        """Return the scale and the counts for `load_state_dict`."""
-        counts = {"skipped": self.skipped, "in_a_row": self._in_a_row}
-        return {"scale": super().state_dict(), **counts}
+        """Return the scale and the count for `load_state_dict`."""
+        return {**super().state_dict(), "skipped": self.skipped}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Resume from a saved state; a state of another precision has no scale."""
-        if state_dict["scale"]:
-            super().load_state_dict(state_dict["scale"])
+        if "scale" in state_dict:
+            super().load_state_dict(state_dict)
         self.skipped = state_dict["skipped"]
-        self._in_a_row = state_dict["in_a_row"]
 
 
 UNSCALED = Scaler("fp32", torch.device("cpu"))  # for a gradient outside a training

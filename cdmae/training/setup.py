@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import re
 import signal
 import threading
 from collections.abc import Iterable, Iterator
@@ -19,8 +18,6 @@ from types import FrameType
 
 import torch
 from torch import nn
-
-from cdmae.errors import InputError
 
 # termination request, Ctrl-C, and SLURM's warning before preemption
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
@@ -34,22 +31,10 @@ M_MMAP_MAX = -4
 
 
 def device() -> torch.device:
-    """Return this process's GPU, if there is one (``LOCAL_RANK`` under torchrun), else the CPU.
-
-    Raises `InputError` for a GPU that is too old for the installed build of torch.
-    """
+    """Return this process's GPU, if there is one (``LOCAL_RANK`` under torchrun), else the CPU."""
     if not torch.cuda.is_available():
         return torch.device("cpu")
-    chosen = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-    major, minor = torch.cuda.get_device_capability(chosen)
-    built = [int(re.sub(r"\D", "", name)) for name in torch.cuda.get_arch_list() if "sm_" in name]
-    if 10 * major + minor < min(built, default=0):
-        raise InputError(
-            f"{torch.cuda.get_device_name(chosen)} has the compute capability {major}.{minor}, and "
-            f"torch {torch.__version__} has kernels from {min(built) / 10} on; install its build "
-            "for CUDA 12.6 (docs/clusters.md), or set CDMAE_DEVICE=cpu"
-        )
-    return chosen
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
 
 
 def set_up(threads: int) -> torch.device:

@@ -3,41 +3,46 @@
 A state folder is outside the declared outputs, because Snakemake deletes outputs before a job and
 after a failure::
 
-    step-00000400.9c0ffee1.pt   everything needed at step 400; the name includes its checksum
-    steps.tsv, ...              the curve and other tables so far, also stored in the state
-    snapshots/                  encoders of earlier steps (`cdmae.pretraining.snapshots`)
-    lease, lease.lock           the process that trains here (`cdmae.training.leases`)
-    about.json                  of the result, once it is written
+    step-00000400.pt     everything needed at step 400, and the tables so far
+    lease, lease.lock    the process that trains here (`cdmae.training.leases`)
+    about.json           of the result, once it is written
+    .shared/             arrays that the processes of this training share
 
-A state is written to a temporary file, synced and renamed. The last two states are kept, also the
-last step's. A job never deletes them: only the workflow knows that the result is recorded.
+A state is written to a temporary file, synced and renamed; then the earlier state is deleted. A job
+never deletes the last one: only the workflow knows that the result is recorded.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
-from cdmae.files import complete, link, write_text
+from cdmae.files import complete, write_text
 from cdmae.training import leases
 from cdmae.training.ranks import Ranks
-from cdmae.training.sharing import ALONE as UNSHARED
-from cdmae.training.sharing import Shared, sharing
 
-KEPT = 2  # states kept: the newest, and the previous one in case the newest is damaged
 # maximum share of the time for saving: large models on slow disks save less often
 SAVING_SHARE = 0.05
 ALONE = Ranks()
+SHARED = ".shared"
+
+Arrays = dict[str, np.ndarray]
+Share = Callable[[str, Callable[[], Arrays]], Arrays]  # as `State.share`
+
+
+def unshared(name: str, make: Callable[[], Arrays]) -> Arrays:
+    """Return the arrays that `make` returns, for this process alone."""
+    return make()
 
 
 def save_seconds() -> float:
@@ -52,17 +57,14 @@ class State:
     """The state of the training `name` in its folder, as `opened` passes it to each process.
 
     step: the last step of the loaded state, or 0 without a state. tables: a dict from file names to
-    rows of text; the first row is the header. shared: arrays that the processes share.
+    rows of text; the first row is the header.
     """
 
-    def __init__(
-        self, folder: Path, name: str, group: Ranks, shared: Shared = UNSHARED, writes: bool = False
-    ) -> None:
+    def __init__(self, folder: Path, name: str, group: Ranks, *, writes: bool = False) -> None:
         """Take an existing folder; writes: whether this process, which holds its lease, writes."""
         self.folder = folder
         self.name = name
         self.group = group
-        self.shared = shared
         self.writes = writes
         self.step = 0
         self.tables: dict[str, list[list[str]]] = {}
@@ -86,78 +88,68 @@ class State:
         write_text(folder / table, "".join(lines))
 
     def latest(self) -> dict[str, Any] | None:
-        """Return the payload of the newest intact state, or None; tensors are on the CPU.
-
-        A damaged state is reported, skipped and deleted.
-        """
-        for path in reversed(self._states()):
-            if f"{_checksum(path):08x}" != path.name.split(".")[1]:
-                print(
-                    f"{path} is damaged; resuming from the previous state",
-                    file=sys.stderr,
-                    flush=True,
-                )
-                path.unlink()
-                continue
-            payload = torch.load(path, map_location="cpu", weights_only=True)
-            self.step = payload.pop("step")
-            self.tables = payload.pop("tables")
-            return payload
-        return None
+        """Return the payload of the newest state, or None; tensors are on the CPU."""
+        states = self._states()
+        if not states:
+            return None
+        payload = torch.load(states[-1], map_location="cpu", weights_only=True)
+        self.step = payload.pop("step")
+        self.tables = payload.pop("tables")
+        return payload
 
     def save(self, step: int, payload: dict[str, Any]) -> None:
         """Write the state after `step` updates; payload: containers of tensors, numbers, strings.
 
-        Raises `OSError` if writing fails, for example on a full disk. Earlier states are kept.
+        Raises `OSError` if writing fails, for example on a full disk. The earlier state is kept.
         """
         if not self.writes:
             return
         begun = time.monotonic()
-        try:
-            self._write(step, payload)
-        finally:
-            self._saved_at = time.monotonic()
-            seconds = save_seconds()  # 0 saves after every step, whatever the cost
-            self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0
-
-    def _write(self, step: int, payload: dict[str, Any]) -> None:
-        path = self.folder / f"step-{step:08d}"
-        with complete(path) as part:
+        with complete(self.folder / f"step-{step:08d}.pt") as part:
             _save({"step": step, "tables": self.tables, **payload}, part)
-            checksum = _checksum(part)
-        path.rename(path.with_name(f"{path.name}.{checksum:08x}.pt"))
-        for old in self._states()[:-KEPT]:
+        for old in self._states()[:-1]:
             old.unlink()
-        for table in self.tables:
-            self.write_table(table, self.folder)
+        self._saved_at = time.monotonic()
+        seconds = save_seconds()  # 0 saves after every step, whatever the cost
+        self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0
 
     def due(self) -> bool:
         """Return whether the next save is due."""
         return self.writes and time.monotonic() - self._saved_at >= self._pause
 
+    def share(self, name: str, make: Callable[[], Arrays]) -> Arrays:
+        """Return the arrays that `make` returns; of several processes, only the first calls it.
+
+        All of them map its files: the system keeps one copy in the memory of a machine.
+        """
+        if self.group.size == 1:
+            return make()
+        folder = self.folder / SHARED / name
+        if self.group.first:
+            folder.mkdir(parents=True)
+            for key, values in make().items():
+                write_array(folder / f"{key}.npy", values)
+        self.group.wait()
+        return {path.stem: read_array(path).view(np.ndarray) for path in folder.iterdir()}
+
     @contextmanager
     def finish(self, output: Path) -> Iterator[Path]:
         """Yield a folder for the result; it becomes `output` atomically.
 
-        The tables and the folders of the state are copied into it. The state stays, with a copy of
+        The tables of the state are written into it. The state stays, with a copy of
         the result's ``about.json``: until the workflow has recorded the output, a job that ends
         badly loses it, and the next run makes it again from here.
         """
-        folders = [path for path in self.folder.iterdir() if path.is_dir()]
         with complete(output) as aside:
             aside.mkdir()
             yield aside
             for table in self.tables:
                 self.write_table(table, aside)
-            for path in folders:
-                shutil.copytree(
-                    path, aside / path.name, copy_function=link, ignore=shutil.ignore_patterns(".*")
-                )
         shutil.copyfile(output / "about.json", self.folder / "about.json")
 
     def _states(self) -> list[Path]:
         """List the states, oldest first."""
-        return sorted(self.folder.glob("step-*.*.pt"))
+        return sorted(self.folder.glob("step-*.pt"))
 
 
 @contextmanager
@@ -169,16 +161,17 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
     Raises `InputError` if another training holds the lock and does not release it within seconds.
     """
     if not group.first:
-        with sharing(folder, group) as shared:
-            yield State(folder, name, group, shared)
+        yield State(folder, name, group)
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with leases.held(folder, name), sharing(folder, group) as shared:
-        # A kill during a save leaves unfinished files.
-        for path in [*folder.glob(".*.part"), *folder.glob("step-*")]:
-            if path.suffix != ".pt":
-                path.unlink()
-        yield State(folder, name, group, shared, writes=True)
+    with leases.held(folder, name):
+        for path in folder.glob(".*.part"):  # a kill during a save leaves unfinished files
+            path.unlink()
+        shutil.rmtree(folder / SHARED, ignore_errors=True)
+        try:
+            yield State(folder, name, group, writes=True)
+        finally:
+            shutil.rmtree(folder / SHARED, ignore_errors=True)
 
 
 def _save(payload: dict[str, Any], path: Path) -> None:
@@ -191,12 +184,3 @@ def _save(payload: dict[str, Any], path: Path) -> None:
         if not isinstance(cause, OSError):
             raise
         raise OSError(cause.errno, cause.strerror, str(path)) from None
-
-
-def _checksum(path: Path) -> int:
-    """Return the CRC-32 of a file."""
-    value = 0
-    with open(path, "rb") as file:
-        for block in iter(lambda: file.read(1 << 24), b""):
-            value = zlib.crc32(block, value)
-    return value

@@ -31,12 +31,8 @@ def lines(path, rows):
     """Write JSON lines, plain or compressed by the suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    if path.suffix == ".zst":
-        with pa.output_stream(str(path), compression="zstd") as file:
-            file.write(content)
-    else:
-        packed = {".gz": gzip.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
-        path.write_bytes(packed(content))
+    with pa.output_stream(str(path), compression="detect") as file:
+        file.write(lzma.compress(content) if path.suffix == ".xz" else content)
 
 
 def parquet(path, rows):
@@ -75,7 +71,7 @@ def test_mteb_s_tables_at_the_hub(tmp_path, folder):
     assert relevant(settings, tmp_path / "out", "test") == RELEVANT
 
 
-@pytest.mark.parametrize("packed", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("packed", ["", ".bz2", ".xz", ".zst"])
 def test_beir_with_null_titles(tmp_path, packed):
     lines(tmp_path / f"corpus.jsonl{packed}", PASSAGES)
     lines(tmp_path / f"queries.jsonl{packed}", QUERIES)
@@ -85,8 +81,7 @@ def test_beir_with_null_titles(tmp_path, packed):
     assert relevant(beir.Settings(path=str(tmp_path)), tmp_path / "out", "test") == RELEVANT
 
 
-@pytest.mark.parametrize("name", ["train.json", "train.json.gz"])
-def test_dpr_s_questions_and_its_passages_of_wikipedia(tmp_path, name):
+def test_dpr_s_questions_and_its_passages_of_wikipedia(tmp_path):
     def context(passage):
         return {"title": "t", "text": CORPUS[passage], "score": 0, "passage_id": passage}
 
@@ -97,8 +92,7 @@ def test_dpr_s_questions_and_its_passages_of_wikipedia(tmp_path, name):
          "positive_ctxs": [context("d1"), context("d2")], "negative_ctxs": [context("d0")],
          "hard_negative_ctxs": []},
     ]  # fmt: skip
-    content = json.dumps(rows, indent=1).encode()
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    (tmp_path / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows, indent=1).encode()))
     with open(tmp_path / "psgs_w100.tsv", "w", newline="") as file:
         writer = csv.writer(file, delimiter="\t")
         writer.writerow(["id", "text", "title"])
@@ -117,14 +111,8 @@ def test_lotte_s_questions_and_answers(tmp_path):
     for split in ("search", "forum"):
         asked = "".join(f"{row}\t{query}\n" for row, query in enumerate(RELEVANT))
         (tmp_path / f"questions.{split}.tsv").write_text(asked)
-        answers = ([0], [1, 2])
-        lines(
-            tmp_path / f"qas.{split}.jsonl",
-            [
-                {"qid": row, "query": query, "answer_pids": answers[row]}
-                for row, query in enumerate(RELEVANT)
-            ],
-        )
+        answers = [{"qid": 0, "answer_pids": [0]}, {"qid": 1, "answer_pids": [1, 2]}]
+        lines(tmp_path / f"qas.{split}.jsonl", answers)
     settings = msmarco.Settings(path=str(tmp_path))
     assert settings.judged() == {"forum": True, "search": True}
     assert relevant(settings, tmp_path / "out", "search") == RELEVANT
@@ -150,9 +138,6 @@ def test_lists_in_json_with_errors_by_row(tmp_path):
     assert relevant(settings, tmp_path / "out", "train") == RELEVANT
     (tmp_path / "train.json").write_text(json.dumps([*rows, 7]))
     with pytest.raises(InputError, match="train.json, row 3: not a JSON object but int"):
-        settings.load()
-    (tmp_path / "train.json").write_text('{"version": 1, "data": []}')
-    with pytest.raises(InputError, match="lacks the query column"):
         settings.load()
 
 

@@ -29,10 +29,8 @@ def smoke():
 def test_smoke_is_a_sensible_collection(smoke):
     """Splits share no passage, near-duplicate or query; no passage holds its query or markup."""
     ids, texts = (smoke.passages[name].to_pylist() for name in ("passage_id", "text"))
-    assert 600 <= len(ids) == len(set(ids)) == smoke.about["passages"] <= 1500
-    assert set(smoke.passages["title"].to_pylist()) == {""}
-    lengths = [len(passage.split()) for passage in texts]
-    assert min(lengths) >= MIN_BODY and max(lengths) <= 120
+    assert 600 <= len(ids) == len(set(ids)) <= 1500
+    assert all(MIN_BODY <= len(text.split()) <= 120 for text in texts)
     of = dict(zip(ids, texts, strict=True))
     split_of = {}
     for split, judged in smoke.qrels.items():
@@ -52,18 +50,15 @@ def test_smoke_is_a_sensible_collection(smoke):
         assert markup not in joined
 
 
-def test_the_same_bytes_in_another_process_and_in_two(tmp_path, smoke):
-    script = "import sys; from cdmae.collections.sources import pydocs; "
-    script += "collection = pydocs.Settings(size='smoke').load(threads=2); "
-    script += "print(*collection.rows(), *(list(map(list, frame.to_numpy())) for frame in "
-    script += "(*collection.queries.values(), *collection.qrels.values())))"
+def test_the_same_bytes_in_another_process_and_in_two(smoke):
+    script = "from cdmae.collections.sources import pydocs; "
+    script += "made = pydocs.Settings(size='smoke').load(threads=2); "
+    script += "print(*made.rows(), *(frame.to_csv() for frame in made.queries.values()))"
     environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(REPOSITORY)}
-    said = subprocess.run(
-        [sys.executable, "-c", script], check=True, env=environment, capture_output=True, text=True
-    ).stdout
-    frames = (*smoke.queries.values(), *smoke.qrels.values())
-    here = " ".join(map(str, [*smoke.rows(), *(list(map(list, f.to_numpy())) for f in frames)]))
-    assert said == here + "\n"
+    how = {"check": True, "env": environment, "capture_output": True, "text": True}
+    said = subprocess.run([sys.executable, "-c", script], **how).stdout
+    frames = [frame.to_csv() for frame in smoke.queries.values()]
+    assert said == " ".join(map(str, [*smoke.rows(), *frames])) + "\n"
 
 
 def synthetic(tmp_path, monkeypatch):
@@ -74,7 +69,6 @@ def synthetic(tmp_path, monkeypatch):
     make_package(tmp_path, monkeypatch, {"__init__.py": "", **modules}, name="networkx_made_up")
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("networkx_made_up",))
     monkeypatch.setitem(pydocs.HELD_OUT, "networkx", "networkx_made_up")
-    monkeypatch.setattr(pydocs.importlib.metadata, "version", lambda name: "1")
 
 
 def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgments(
@@ -86,7 +80,6 @@ def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgme
     assert list(map(len, chosen[1:])) == [10, 5] and chosen[0] > chosen[1] > chosen[2]
     assert five.passages.equals(every.passages)
     assert five.queries["test"].equals(every.queries["test"])
-    assert five.about["queries"]["train"] == {"read": len(chosen[0]), "judged": 5, "judgments": 5}
     more = pydocs.Settings(train_queries=5, unlabelled=5)
     assert more.judged()["unlabelled"] is False
     further = more.load()
@@ -105,12 +98,6 @@ def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
     collection = settings.load()
     assert len(collection.queries["test"]) == len(collection.passages) == 40
     assert 0 < len(pydocs.Settings(part="networkx", size="smoke").load().passages) < 20
-
-
-def test_a_package_that_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setattr(pydocs, "IN_DOMAIN", ("no_such_package",))
-    with pytest.raises(InputError, match="the package no_such_package is not installed"):
-        pydocs.Settings().version()
 
 
 # --- harvest --------------------------------------------------------------------------------------
@@ -266,8 +253,7 @@ def test_a_passage_names_neither_its_object_nor_its_query(name, said, expected):
 @pytest.mark.parametrize(("most", "words"), [(30, 30), (29, 20), (14, 10)])
 def test_a_passage_ends_with_a_sentence_where_it_can(most, words):
     said = " ".join(f"This is sentence {row} and it has exactly ten words." for row in range(3))
-    _, body = prose(f"Do the whole work. {said}", "a.f", most)
-    assert len(body.split()) == words
+    assert len(prose(f"Do the whole work. {said}", "a.f", most)[1].split()) == words
 
 
 # --- division -------------------------------------------------------------------------------------
@@ -276,40 +262,37 @@ NEAR = " ".join(changed(sentences(1), 2, 1))  # of text(1)
 
 
 def divided(*entries):
-    """The passages, the queries as (id, text, passages), and the counts."""
-    passages, queries, counts = division.divide(entries, held_out=True)
+    """The passages, and the queries as (id, text, passages)."""
+    passages, queries = division.divide(entries, held_out=True)
     rows = list(queries[["query_id", "text", "passage_id"]].itertuples(index=False, name=None))
-    return passages["passage_id"].tolist(), rows, counts
+    return passages["passage_id"].tolist(), rows
 
 
 def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
     texts = []
-    for seed in range(30):
+    for seed in range(15):
         words = sentences(seed)
-        near, far = changed(words, seed % 12, seed), changed(words, 20, seed)
-        texts += [" ".join(words), " ".join(near).upper(), " ".join(far)]
-    split = [text.casefold().split() for text in texts]
+        texts += [" ".join(changed(words, number, seed)) for number in (0, seed % 12, 20)]
+    split = [text.split() for text in texts]
     sets = [set(zip(words, words[1:], words[2:], strict=False)) for words in split]
-    expected = [
-        (i, j)
-        for (i, a), (j, b) in combinations(enumerate(sets), 2)
-        if len(a & b) >= 0.7 * len(a | b)
-    ]
-    assert 10 < len(expected) < 30
-    assert division.near_duplicates(texts) == expected
+    expected = []
+    for (i, a), (j, b) in combinations(enumerate(sets), 2):
+        if len(a & b) >= 0.7 * len(a | b):
+            expected.append((i, j))
+    assert 5 < len(expected) < 15
+    assert division.near_duplicates([*texts[:1], texts[1].upper(), *texts[2:]]) == expected
 
 
 def test_equal_bodies_are_one_passage_and_equal_summaries_one_query():
-    passages, queries, _ = divided(
+    passages, queries = divided(
         ("a.f", "Read a file", text(1)), ("a.g", "Load it all", text(1).upper())
     )
     assert passages == ["a.f"]
     assert queries == [("query:a.f", "Read a file", ["a.f"]), ("query:a.g", "Load it all", ["a.f"])]
     entries = [(f"a.f{number}", "Read a file.", text(number)) for number in range(3)]
     assert divided(*entries)[1] == [("query:a.f0", "Read a file.", ["a.f0", "a.f1", "a.f2"])]
-    passages, queries, counts = divided(*entries, ("a.f3", "read a file", text(3)))
-    assert len(passages) == 4 and queries == []
-    assert counts["templated summaries dropped"] == 1
+    passages, queries = divided(*entries, ("a.f3", "read a file", text(3)))
+    assert len(passages) == 4 and queries == [], "a template"
 
 
 @pytest.mark.parametrize(
@@ -318,26 +301,5 @@ def test_equal_bodies_are_one_passage_and_equal_summaries_one_query():
 )
 def test_a_near_duplicate_stays_if_its_summary_differs(summary, kept):
     first = ("a.f", "Read the whole file into memory", text(1))
-    passages, _, counts = divided(first, ("a.g", summary, NEAR))
+    passages, _ = divided(first, ("a.g", summary, NEAR))
     assert passages == kept
-    assert counts["components"] == 1
-
-
-def test_no_component_is_in_two_splits():
-    """Groups of three: two share a summary, two have bodies that are nearly the same."""
-    entries = []
-    for group in range(400):
-        words = sentences(group)
-        entries += [
-            (f"a.f{group}", f"Summary number {group} of this test", " ".join(words)),
-            (f"b.f{group}", f"summary number {group} of this test.", text(f"other {group}")),
-            (f"c.f{group}", f"Something else about {group}", " ".join(changed(words, 2, group))),
-        ]
-    _, queries, counts = division.divide(entries, held_out=False)
-    groups = queries.explode("passage_id")["passage_id"].str.partition(".f")[2]
-    splits = queries.explode("passage_id").groupby(groups)["split"].nunique()
-    assert len(splits) == counts["components"] == 400
-    assert (splits == 1).all()
-    shares = queries["split"].value_counts(normalize=True)
-    assert shares["train"] == pytest.approx(0.85, abs=0.06)
-    assert shares["dev"] == pytest.approx(0.075, abs=0.04)

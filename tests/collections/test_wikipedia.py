@@ -7,7 +7,6 @@ import zipfile
 import pytest
 
 from cdmae.collections.sources import wikipedia
-from cdmae.collections.store import write_collection
 from cdmae.errors import InputError
 
 
@@ -17,9 +16,8 @@ def wheel(tmp_path, monkeypatch):
     articles = {}
     for row in range(60):
         description = "shared by two" if row < 2 else f"subject number {row}"
-        articles[f"T{row}"] = {
-            "title": f"T{row}", "extract": f"Text {row}.", "description": description, "topic": "x",
-        }  # fmt: skip
+        own = {"title": f"T{row}", "extract": f"Text {row}.", "description": description}
+        articles[f"T{row}"] = own
     articles["T58"]["description"] = None
     articles["T59"]["extract"] = ""
     with zipfile.ZipFile(tmp_path / wikipedia.WHEEL, "w") as archive:
@@ -39,12 +37,10 @@ def test_a_description_of_one_article_asks_for_it(wheel, edition):
     asked = {}
     for split in settings.judged():
         queries = collection.queries[split].set_index("query_id")["text"]
+        assert len(queries)
         for judgment in collection.qrels[split].itertuples():
             asked[judgment.passage_id] = queries[judgment.query_id]
     assert asked == {f"T{row}": f"subject number {row}" for row in range(2, 58)}
-    sizes = {split: len(frame) for split, frame in collection.queries.items()}
-    assert sizes["train"] > 40 and min(sizes.values()) > 0
-    write_collection(wheel / "out", collection)
 
 
 def test_another_archive_is_refused(wheel):

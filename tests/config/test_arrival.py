@@ -31,7 +31,7 @@ from cdmae.tokens.corpus import read_tokens, write_tokens
 # settings that one piece of code reads for all classes; they are tried on the first class alone
 SHARED = {
     "learning_rate", "weight_decay", "max_grad_norm", "warmup_ratio", "warmup_steps", "epochs",
-    "steps", "take_step", "split", "train_queries", "queries", "depth", "margin",
+    "steps", "take_step", "split", "train_queries", "queries", "depth",
     "random_negatives",
 }  # fmt: skip
 START = Start(
@@ -139,7 +139,7 @@ def test_every_setting_of_a_pre_training_reaches_its_weights(given, tmp_path, na
     folder, tiny = given
     start = Start(checkpoint=str(folder / "start1"))
     files = {"generator": str(folder / "start2"), "texts": (str(folder / "texts.tsv"),)}
-    read = {"tokens": tiny.tokens, "importance": folder / "importance", "asked": folder / "both"}
+    read = {"tokens": tiny.tokens, "importance": folder / "importance"}
 
     def outcome(settings, key):
         return run(settings, start, tiny.encoder, tmp_path / "encoder", **read)

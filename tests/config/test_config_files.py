@@ -1,7 +1,8 @@
-"""Config files: how they are read and stacked, and what those that come along say."""
+"""Config files: how they are read and overlaid, and what the shipped ones say."""
 
 import copy
 import math
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,18 +14,20 @@ from cdmae.config.load import load
 from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.config.reference import page
-from cdmae.config.schema import Config
+from cdmae.config.schema import SECTIONS, Config
 from cdmae.config.stages import Reranker
 from cdmae.fields import rules_of
+from cdmae.report.paper import published
 
 FILES = Path(__file__).resolve().parents[2] / "config"
 CONFIGS = sorted(path for path in FILES.rglob("*.yaml") if path.parent.name != "recipes")
-NAMED = {path.stem: path for path in CONFIGS}
+NAMED = {path.stem: path for path in FILES.rglob("*.yaml")}
+RECIPES = sorted(path.stem for path in FILES.glob("recipes/*.yaml"))
 
 
 def written(folder, text):
     path = folder / "own.yaml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    path.write_text(text)
     return path
 
 
@@ -33,7 +36,8 @@ def test_a_config_file_is_read(tmp_path):
     assert read_yaml(written(tmp_path, text)) == {"base": {"rate": 1}, "other": {"rate": 2}}
 
 
-ONE, TWO = {"s": {"a": {"k": 1, "l": 3}, "b": {}}, "seed": 3}, {"s": {"a": {"k": 2}}, "list": [2]}
+ONE = {"s": {"a": {"k": 1, "l": 3}, "b": {}}, "seed": 3}
+TWO = {"s": {"a": {"k": 2}}, "list": [2]}
 NULL = {"s": {"a": None}}
 
 
@@ -42,7 +46,6 @@ NULL = {"s": {"a": None}}
     [
         ([ONE, TWO], {"s": {"a": {"k": 2, "l": 3}, "b": {}}, "seed": 3, "list": [2]}),
         ([TWO, {"list": [4]}], {"s": {"a": {"k": 2}}, "list": [4]}),
-        ([ONE, NULL], {"s": {"b": {}}, "seed": 3}),
         ([ONE, NULL, NULL], {"s": {"b": {}}, "seed": 3}),
         # nothing is left of the first a
         ([ONE, NULL, TWO], {"s": {"a": {"k": 2}, "b": {}}, "seed": 3, "list": [2]}),
@@ -55,15 +58,14 @@ def test_layers_are_merged_key_by_key_and_null_removes_what_is_there(layers, mer
     assert lay(*layers) == merged and layers == before
 
 
-def test_the_last_word_on_standalone_counts(tmp_path):
-    default, paths = written(tmp_path, "seed: 3\nsystems: {a: {kind: bm25}, c: {kind: bm25}}\n"), []
-    for number, text in enumerate(["systems: {a: null}\nstandalone: true", "standalone: false"]):
-        paths.append(tmp_path / f"{number}.yaml")
-        paths[-1].write_text(text)
+def test_a_standalone_file_omits_the_default(tmp_path):
+    default = written(tmp_path, "seed: 3\nsystems: {a: {kind: bm25}, c: {kind: bm25}}\n")
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("systems: {a: null}\nstandalone: false\n")
     rest = {"seed": 3, "systems": {"c": {"kind": "bm25"}}, "standalone": False}
-    assert gather(default, paths) == rest
-    alone = gather(default, paths[1:], {"standalone": True, "seed": 4})
-    assert alone == {"standalone": True, "seed": 4} and load(alone) == Config(seed=(4,))
+    assert gather(default, [overlay]) == rest
+    alone = gather(default, [overlay], {"standalone": True, "seed": 4, "systems": None})
+    assert load(alone) == Config(seed=(4,))
 
 
 def test_numbers_of_the_command_line(tmp_path):
@@ -73,14 +75,9 @@ def test_numbers_of_the_command_line(tmp_path):
     assert (config.seed, config.importance["ami"].window) == ((7, 8), 3)
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
-def test_the_config_files_that_come_along(path, own_files):
-    config = load_file(path)
-    assert systems.encoders(config).keys() == config.encoders.keys()
-    assert systems.systems(config).keys() == config.systems.keys()
+# --- shipped files --------------------------------------------------------------------------------
 
-
-LAID_OVER = {
+OVERLAID_ON = {
     "medquad": ["minilm"], "medquad-half": ["minilm", "medquad"], "boolq": ["minilm"],
     "heads-medquad": ["heads"], "heads-distilled": ["heads"], "untrained": ["nfcorpus"],
     "evidence-squad": ["evidence"], "evidence-wikipedia": ["evidence"],
@@ -88,22 +85,26 @@ LAID_OVER = {
     "unlabelled-minilm": ["unlabelled"], "doct5query": ["systems"],
     "unlabelled-distilled": ["unlabelled", "unlabelled-minilm"],
     "cisi": ["unlabelled", "unlabelled-minilm"], "paper-ablations": ["paper"],
-}  # fmt: skip
+} | dict.fromkeys(RECIPES, ["paper"])  # fmt: skip
 
 
-def load_file(path):
-    """A config file as a run would take it: over the default, and perhaps others."""
-    if path.stem == "config":
-        return load(read_yaml(path))
-    paths = [*(NAMED[name] for name in LAID_OVER.get(path.stem, [])), path]
-    return load(gather(FILES / "config.yaml", paths))
+def load_file(name):
+    """A config file as a run would take it: overlaid on the default, and perhaps others."""
+    if name == "config":
+        return load(read_yaml(NAMED[name]))
+    paths = [NAMED[each] for each in (*OVERLAID_ON.get(name, []), name)]
+    return load(gather(NAMED["config"], paths))
+
+
+@pytest.mark.parametrize("name", [path.stem for path in CONFIGS])
+def test_a_shipped_config_loads(name, own_files):
+    config = load_file(name)
+    assert systems.systems(config).keys() == config.systems.keys()
 
 
 def test_smoke_default_and_paper_run_the_same_rules():
-    smoke, default, paper = (
-        {job.rule for job in records(load_file(FILES / f"{name}.yaml").values())}
-        for name in ("smoke", "config", "paper")
-    )
+    configs = [load_file(name).values() for name in ("smoke", "config", "paper")]
+    smoke, default, paper = ({job.rule for job in records(values)} for values in configs)
     assert smoke == default == paper
 
 
@@ -111,23 +112,28 @@ def test_the_paper_s_steps_and_collections():
     """Appendix A, and 4.1: 20 epochs are 86,346 steps, of which step 80,000 is kept; 14 sets of
     BEIR.
     """
-    paper = load_file(FILES / "paper.yaml")
+    paper = load_file("paper")
     passages = paper.collections["msmarco"].settings.expected()[0]
     for name in ("mae", "cdmae"):
         encoder = paper.encoders[name]
-        assert (math.ceil(encoder.epochs * passages / encoder.batch), encoder.take_step) == (
-            86_346,
-            80_000,
-        )
-    sets = {
-        name.partition("-")[0] if name.startswith("cqadupstack") else name
-        for name in paper.evaluation.collections
-    }
-    assert len(sets - {"msmarco"}) == 14
+        assert math.ceil(encoder.epochs * passages / encoder.batch) == 86_346
+        assert encoder.take_step == 80_000
+    names = [name for name in paper.evaluation.collections if name != "msmarco"]
+    assert len({name.partition("-")[0] if "cqadup" in name else name for name in names}) == 14
     stages = paper.stages
     assert (stages["stage3"].epochs, stages["stage3"].learning_rate) == (3, 2e-5)
     assert (stages["stage3-simlm"].epochs, stages["stage3-simlm"].learning_rate) == (6, 3e-5)
     assert (stages["reranker"].forward_factor, stages["reranker"].rdrop) == (4, 1.0)
+
+
+def test_the_paper_s_values_are_the_schema_s_defaults():
+    """What paper.yaml states about pre-training and training, but for names and GPUs."""
+    paper = read_yaml(NAMED["paper"])
+    for kinds, section in (([Mae], "pretraining"), ([Reranker, Dense], "training")):
+        defaults = {key: rule.default for kind in kinds for key, rule in rules_of(kind).items()}
+        for key, value in paper[section].items():
+            if key not in ("start", "collection", "importance", "take_step", "chunk"):
+                assert defaults[key] == value, key
 
 
 def test_the_page_of_settings_is_up_to_date(monkeypatch):
@@ -136,25 +142,38 @@ def test_the_page_of_settings_is_up_to_date(monkeypatch):
     assert page(text) == text, "run: python -m cdmae.config.reference"
 
 
-def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):
-    """What paper.yaml states about pre-training and training, but for the names, its snapshot and
-    its GPUs.
-    """
-    paper = read_yaml(FILES / "paper.yaml")
-    for kinds, section in (([Mae], "pretraining"), ([Reranker, Dense], "training")):
-        defaults = {key: rule.default for kind in kinds for key, rule in rules_of(kind).items()}
-        for key, value in paper[section].items():
-            if key not in ("start", "collection", "importance", "take_step", "chunk"):
-                assert defaults[key] == value, key
+# --- recipes --------------------------------------------------------------------------------------
 
 
-def test_a_system_that_an_overlay_removes_is_removed_from_the_comparisons(tmp_path):
-    default = tmp_path / "default.yaml"
-    default.write_text(
-        "systems: {a: {kind: bm25}, b: {kind: bm25}, c: {kind: bm25}}\n"
-        "report: {compare: {a: [b, c], b: [a], c: [b], '*': [a]}}\n"
-    )
-    merged = gather(default, [], {"systems": {"b": None}})
-    assert merged["report"]["compare"] == {"a": ["c"], "*": ["a"]}
-    again = gather(default, [], {"systems": {"b": {"k1": 1}}})
-    assert again["report"]["compare"] == {"a": ["b", "c"], "b": ["a"], "c": ["b"], "*": ["a"]}
+@cache
+def layered(*names):
+    """The paper's config with some recipes on it."""
+    return load(gather(NAMED["config"], [NAMED[name] for name in ("paper", *names)]))
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_adds_its_entries_to_the_paper_s_and_is_planned(name):
+    paper, config, together = layered(), layered(name), layered(*RECIPES)
+    for section in SECTIONS:
+        ours, theirs = getattr(paper, section), getattr(config, section)
+        assert ours.items() <= theirs.items() <= getattr(together, section).items()
+    jobs = {(job.rule, job.name) for job in records(config.values(), gpus=8)}
+    assert {("pretrain", name), ("train", f"{name}-stage1"), ("train", f"{name}-stage2")} <= jobs
+    first, second = (config.systems[f"{name}-stage{number}"] for number in (1, 2))
+    assert (first.encoder, first.negatives) == (name, "bm25")
+    assert (second.encoder, second.negatives) == (name, f"{name}-stage1")
+
+
+def test_the_rows_of_the_paper_s_table_1_have_systems():
+    """Those of methods without a recipe's third stage are those of its second."""
+    rows = layered(*RECIPES).report.methods
+    first = published.tables()["table 1"]
+    assert {row: rows[row] for row in rows if row in first} == {
+        "BM25": "bm25",
+        "CDMAE": "cdmae-stage3",
+        "SimLM": "simlm-stage3",
+        "CoT-MAE": "cotmae-stage2",
+        "Condenser": "condenser-stage2",
+        "coCondenser": "cocondenser-stage2",
+        "SEED": "seed-stage2",
+    }

@@ -2,7 +2,6 @@
 grades.
 """
 
-import importlib
 import math
 import re
 import tempfile
@@ -10,19 +9,17 @@ import tempfile
 import ir_measures
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from made_up import run_of
 
-from cdmae.collections.store import PASSAGES, Collection, write_collection
 from cdmae.config.checks import read_measure
 from cdmae.errors import InputError
 from cdmae.evaluation import measures
 from cdmae.evaluation.measures import measure
 from cdmae.retrieval import trec
-from cdmae.runs import Run, write_run
+from cdmae.runs import Run
 
 GRADES = ["", "(rel=2)", "(rel=3)"]
 NAMES = [f"{name}{grade}@{depth}" for name in ("RR", "R", "P", "AP", "Success") for depth in (1, 3, 10, 1000)
@@ -190,30 +187,3 @@ def test_judgments_without_a_relevant_passage_are_refused(grade, names, lowest):
         match=f"^{sentence}grade of {lowest} or more, or measures with a lower threshold",
     ):
         measure(run_of([0, 1]), qrels_of((0, 1, grade)), ["q"], names, "docs, split dev,")
-
-
-def test_the_job_refuses_a_relevant_grade_that_no_judgment_has(tmp_path):
-    """nDCG uses all grades: only some measures would be 0."""
-    passages = pa.table([["a", "b"], ["", ""], ["first", "second"]], schema=PASSAGES)
-    queries = pd.DataFrame({"query_id": ["q"], "text": ["a query"]})
-    qrels = pd.DataFrame({"query_id": ["q"], "passage_id": ["b"], "grade": [2]})
-    write_collection(tmp_path / "docs", Collection(passages, {"dev": queries}, {"dev": qrels}, {}))
-    write_run(tmp_path / "run.parquet", run_of([0, 1]))
-    script = importlib.import_module("workflow.scripts.measures")
-
-    def job(grade):
-        script.main(
-            names=["docs"],
-            collections=[tmp_path / "docs"],
-            splits=["dev"],
-            runs=[tmp_path / "run.parquet"],
-            measures=[f"RR(rel={grade})@10 nDCG@10"],
-            needed={"docs": {"evaluation.relevant.docs.dev": ["grade", "dev", grade]}},
-            tables=[tmp_path / "measures.tsv"],
-        )
-
-    sentence = "evaluation.relevant.docs.dev is 3; expected up to 2, the highest grade of "
-    with pytest.raises(InputError, match=f"{sentence}collections.docs, split dev"):
-        job(3)
-    job(2)
-    assert (tmp_path / "measures.tsv").exists()

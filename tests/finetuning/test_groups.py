@@ -58,8 +58,8 @@ def make(run, qrels=QRELS, texts=None, ranking=None, **changed):
     texts = np.arange(PASSAGES) if texts is None else texts
     drawing = Drawing("train", **settings)
     ids = pd.Series([f"q{row}" for row in range(len(run))])
-    found, kept = select(run, qrels, texts, drawing, ids, ranking)
-    return Examples(**found, texts=texts, drawing=drawing), kept.counts
+    found, counts = select(run, qrels, texts, drawing, ids, ranking)
+    return Examples(**found, texts=texts, drawing=drawing), counts
 
 
 def test_no_positive_and_no_passage_twice_in_any_group_and_all_of_a_pool_is_drawn(run):
@@ -137,46 +137,6 @@ def test_what_is_left_out_is_counted(run):
         pool = examples.pool(int(np.flatnonzero(examples.queries == query)[0]))
         assert len(pool) == 7
         assert not set(pool.tolist()) & set(QRELS[QRELS["query"] == query]["passage"])
-
-
-def test_the_margin_by_hand():
-    """Kept is s <= .75 x 8 = 6 for the one positive that the run ranks; nothing where it ranks none
-    within the depth.
-
-    Passage 31 is a copy of passage 9. No list names passages 20 to 31, which random ones come from.
-    """
-    scored = {7: 9.0, 0: 8.0, 8: 7.0, 5: 6.25, 9: 6.0, 6: 1.0}
-    run = run_of(
-        (list(scored), list(scored.values())),
-        ([7, 8, 9, 1], [4.0, 3.0, 2.0, 1.0]),
-        ([2, 7, 3, 8, 9], [8.0, 6.5, 5.0, 4.5, 3.0]),
-    )
-    qrels = qrels_of([(0, 0, 1), (0, 10, 1), (1, 1, 1), (2, 2, 1), (2, 3, 1)])
-    texts = np.arange(32)
-    texts[31] = texts[9]
-    how = {"depth": 5, "group": 3, "random_negatives": 2, "margin": 0.25, "texts": texts}
-    examples, counts = make(run, qrels, **how)
-    # the best positive of query 2 has 8, too
-    assert [examples.mined[row].tolist() for row in range(3)] == [[9], [], [8, 9]]
-    assert counts == {
-        "mined negatives removed by the margin": 7,
-        "with random negatives only": 1,
-    }
-    everything, _ = make(run, qrels, **how | {"random_negatives": 32})
-    suspects = [{7, 0, 8, 5, 10}, {7, 8, 9, 1, 31}, {2, 7, 3}]
-    pools = [set(everything.pool(row).tolist()) for row in range(3)]
-    assert pools == [set(range(32)) - own for own in suspects]
-    # nor are they negatives from another group
-    drawn = np.array([[0, 20, 21], [1, 8, 22], [2, 9, 7]], np.int32)
-    excluded = examples.excluded(np.arange(3), drawn)
-    assert [drawn.ravel()[row].tolist() for row in excluded] == [[8, 7], [8, 9, 7], [7]]
-
-
-@pytest.mark.parametrize("score", [0.0, -3.0])
-def test_a_margin_needs_scores_of_which_a_share_is_a_distance(score):
-    words = rf"margin is 0.05, a share of .* is {score:g} for query 0 of the run"
-    with pytest.raises(InputError, match=words):
-        make(run_of(([0, 1], [score, score - 1])), qrels_of([(0, 0, 1)]), margin=0.05)
 
 
 def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run):

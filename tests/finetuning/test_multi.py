@@ -9,14 +9,12 @@ import transformers
 from card_facts import told_by_card
 from tiny_training import data_of, encoder, gradients, learn, prepared, same, stage, train
 
-from cdmae.errors import InputError
-from cdmae.files import read_json, write_json
+from cdmae.files import read_json
 from cdmae.finetuning import late, losses, retriever
-from cdmae.models import checkpoint, linear, sequences
+from cdmae.models import linear
 from cdmae.models.ragged import Ragged
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
-from cdmae.tokens.corpus import read_tokens
 
 VARIANTS = [
     {},
@@ -81,12 +79,13 @@ def score_by_hand(query, passage, match):
     return (products * exact).amax(1).clamp_min(0).sum() + cls @ passage[2]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("in_batch", [True, False])
+@pytest.mark.parametrize(
+    ("variant", "in_batch"), [(0, True), (1, True), (2, False), (3, False), (3, True)]
+)
 def test_loss_and_gradient_equal_the_naive_ones(tiny, tmp_path, teacher, in_batch, variant):
     """Also with a teacher, and with punctuation marks in the texts."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("multi", in_batch=in_batch, alpha=0.3, temperature=2.5, **variant)
+    recipe = stage("multi", in_batch=in_batch, alpha=0.3, temperature=2.5, **VARIANTS[variant])
     model, batch = prepared(tiny, recipe, folder, teacher)
     numbers, found = learn(model, batch, recipe)
 
@@ -156,40 +155,14 @@ def test_maxima_have_the_gradient_of_finite_differences():
         )
 
 
-@pytest.mark.parametrize("variant", VARIANTS[:3])
-def test_the_folder_is_a_multi_vector_encoder(tiny, tmp_path, variant):
-    """sentence-transformers computes our vectors from it."""
-    from sentence_transformers import MultiVectorEncoder
-
-    recipe = stage("multi", temperature=0, epochs=1, **variant)
-    folder = train(retriever, tiny, tmp_path, recipe)
-    described = {"kind": "retriever", "head": "multi", "dimensions": 12, "match": "any"}
-    assert described.items() <= read_json(folder / "cdmae.json").items()
-    queries = [*tiny.queries, "[x]"]
-    ours = inference.encode_queries(folder, queries)
-    theirs = MultiVectorEncoder(str(folder), device="cpu")
-    assert theirs.similarity_fn_name == "maxsim"
-    for row, found in enumerate(theirs.encode_query(queries, convert_to_numpy=True)):
-        np.testing.assert_allclose(ours[row : row + 1].values, found, atol=1e-5)
-    model = checkpoint.load(folder, "retriever")
-    tokens = read_tokens(tiny.tokens)
-    rows = np.arange(len(tiny.passages))
-    read = sequences.texts(model, "passage", tokens, rows)
-    passages = inference.encode(model, read, torch.device("cpu"))
-    for row, found in enumerate(theirs.encode_document(tiny.passages, convert_to_numpy=True)):
-        np.testing.assert_allclose(passages[row : row + 1].values, found, atol=1e-5)
-    (shard,) = inference.Encoder({"model": folder}).passages(tiny.tokens)
-    assert (shard[:].values == passages.values).all()
-
-
 def test_a_folder_of_coil_has_its_projections(tiny, tmp_path):
-    """transformers and two linear layers compute the search's scores; old folders are refused."""
+    """Transformers and two linear layers compute the search's scores, and so does the card."""
     recipe = stage("multi", epochs=1, passage_prompt="", **COIL)
     folder = train(retriever, tiny, tmp_path, recipe)
     assert not (folder / "modules.json").exists()
     layers = {
-        "projection": linear.read_layer(folder / "1_Dense", 32),
-        "of_cls": linear.read_layer(folder / "2_Dense", 32),
+        "projection": linear.read_layer(folder / "1_Dense"),
+        "of_cls": linear.read_layer(folder / "2_Dense"),
     }
     layers = torch.nn.ModuleDict(layers).double()
     assert layers["of_cls"].out_features == 30
@@ -221,11 +194,3 @@ def test_a_folder_of_coil_has_its_projections(tiny, tmp_path):
         ]
         score = score_by_hand(query, passage, "equal")
         assert score.item() == pytest.approx(expected[0, row].item(), rel=1e-3)
-    damaged = folder / "2_Dense" / "model.safetensors"
-    damaged.write_bytes(damaged.read_bytes()[:-5])
-    with pytest.raises(InputError, match="2_Dense/model.safetensors holds no linear layer"):
-        inference.encode_queries(folder, tiny.queries)
-    described.pop("cls_dimensions")
-    write_json(folder / "cdmae.json", described)
-    with pytest.raises(InputError, match="lacks cls_dimensions; delete the folder and train it"):
-        inference.encode_queries(folder, tiny.queries)

@@ -9,10 +9,10 @@ import transformers
 from card_facts import told_by_card
 from scipy import sparse
 from tiny_models import own_weights, padded
-from tiny_training import data_of, encoder, gradients, learn, same, stage, together, train
+from tiny_training import data_of, encoder, gradients, same, stage, together, train
 
 from cdmae.files import read_json
-from cdmae.finetuning import losses, recall, retriever
+from cdmae.finetuning import recall, retriever
 from cdmae.models import checkpoint, linear
 from cdmae.models.heads import own
 from cdmae.models.ragged import Ragged
@@ -36,27 +36,6 @@ def by_hand(network, sequences):
     states = network(**inputs).last_hidden_state
     scores = network.weigh(states)[..., 0]
     return scores, own_weights(scores, sequences, WORDS)
-
-
-def test_the_loss_of_unicoil_and_its_gradient(tiny, tmp_path):
-    """One padded batch by transformers; in chunks here, and in two processes."""
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("sparse", pieces="own", query_flops=0.3, passage_flops=0.2, flops_warmup=0)
-    model, data = prepared(tiny, recipe, folder)
-    batch = retriever.batch(data, np.arange(6), 0, model, recipe)
-    naive = prepared(tiny, recipe, folder)[0].network
-    _, weights = by_hand(naive, batch.sequences)
-    excluded = torch.from_numpy(batch.excluded)
-    loss = losses.contrastive(weights[:6], weights[6:].view(6, 4, -1), excluded=excluded)
-    loss = loss + 0.3 * losses.flops(weights[:6]) + 0.2 * losses.flops(weights[6:])
-    loss.backward()
-    expected = gradients(naive)
-    twice = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
-    runs = [learn(model, batch, recipe)]
-    runs += together(2, lambda group: learn(twice[group.rank], batch, recipe, group))
-    for numbers, found in runs:
-        assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
-        same(found, expected)
 
 
 def words_by_hand(folder, ids):

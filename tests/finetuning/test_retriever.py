@@ -1,4 +1,4 @@
-"""Training a retriever: the cached gradient is the gradient, temperatures, teachers."""
+"""Training a retriever: its schedule, temperature, warnings and teachers."""
 
 import math
 from dataclasses import replace
@@ -6,26 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-import transformers
-from tiny_models import padded
 from tiny_training import (
     PASSAGES,
     QUERIES,
     data_of,
     encoder,
-    gradients,
     learn,
     prepared,
-    same,
     stage,
     task_of,
-    together,
     train,
 )
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import late, losses, retriever
+from cdmae.finetuning import retriever
 from cdmae.finetuning.objectives import Objective
 from cdmae.finetuning.task import stage_schedule
 from cdmae.models import checkpoint
@@ -35,112 +30,14 @@ from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 from cdmae.training.loop import Schedule
 
 
-def batch_of(tiny, recipe, model):
-    return retriever.batch(data_of(tiny, recipe, model), np.arange(6), 0, model, recipe)
-
-
-@pytest.mark.parametrize("in_batch", [True, False])
-@pytest.mark.parametrize("taught", [None, "kl", "margin_mse"])
-@pytest.mark.parametrize("weight", [0.0, 0.1])
-def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch, taught, weight):
-    """One padded batch through transformers' own model, eagerly, and the loss from the formula."""
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage(
-        "retriever", in_batch=in_batch, alpha=0.3, temperature=2.5, passage_weight=weight
-    )
-    if taught:
-        recipe = replace(recipe, distillation=taught)
-    model, batch = prepared(tiny, recipe, folder, teacher if taught else None)
-    numbers, found = learn(model, batch, recipe)
-
-    naive = transformers.BertModel.from_pretrained(
-        folder, add_pooling_layer=False, attn_implementation="eager"
-    )
-    naive.double()
-    vectors = naive(**padded(list(batch.sequences))).last_hidden_state[:, 0]
-    queries, passages = vectors[:6] / 2.5, vectors[6:].view(6, 4, -1)
-    excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded)
-    loss = losses.contrastive(queries, passages, in_batch=in_batch, excluded=excluded)
-    centric = losses.passage_centric(vectors[:6], passages, 2.5)
-    loss = (1 - weight) * loss + weight * centric
-    if taught:
-        scores = losses.group_scores(queries, passages)
-        distilled = getattr(losses, taught)(scores, torch.from_numpy(batch.teacher))
-        assert numbers[taught].item() == pytest.approx(distilled.item(), rel=1e-9)
-        loss = distilled + 0.3 * loss
-    loss.backward()
-    assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
-    expected = gradients(naive)
-    expected.pop("embeddings.token_type_embeddings.weight")
-    found.pop("embeddings.token_type_embeddings.weight")
-    same(found, expected)
-
-
-FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
-HEADS = [
-    ("retriever", {}),
-    ("sparse", FLOPS),
-    ("sparse", FLOPS | {"pieces": "own"}),
-    ("unified", FLOPS | {"temperature": 2.5, "dense_temperature": 7.0}),
-    ("multi", {}),
-    ("multi", {"match": "equal", "cls_dimensions": 30}),
-]
-
-
-@pytest.mark.parametrize(("kind", "more"), HEADS)
-def test_chunks_blocks_and_processes_change_nothing(
-    tiny, tmp_path, teacher, kind, more, monkeypatch
-):
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage(kind, alpha=4.0, chunk=3, **more)
-    model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, replace(recipe, chunk=1000), step=1)
-    monkeypatch.setitem(late.PRODUCTS_AT_ONCE, "cpu", 3000)
-    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
-
-    def process(group):
-        return learn(models[group.rank], batch, recipe, group, step=1)
-
-    for other, gradient in [learn(model, batch, recipe, step=1), *together(2, process)]:
-        same(gradient, whole)
-        assert other.keys() == numbers.keys()
-        for name, value in numbers.items():
-            assert other[name].item() == pytest.approx(value.item(), rel=1e-9), name
-
-
-def test_both_passes_over_a_chunk_drop_the_same(tiny):
-    """With dropout, the cached gradient is that of the same chunks with all graphs kept."""
-    recipe = stage("retriever")
-    model, batch = prepared(tiny, recipe, tiny.encoder)
-    numbers, found = learn(model, batch, recipe)
-
-    def keep_all(inputs, loss, *_):
-        cuts = inputs[0].cuts
-        parts = [inputs[0].encode(chunk) for chunk in range(len(cuts))]
-        vectors = torch.cat(parts)[torch.argsort(torch.cat(cuts))]
-        value, numbers = loss(vectors)
-        value.backward()
-        return numbers
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(retriever, "cached_backward", keep_all)
-        kept_numbers, kept = learn(model, batch, recipe)
-    assert numbers["loss"].item() == pytest.approx(kept_numbers["loss"].item(), rel=1e-12)
-    same(found, kept)
-    again, other = learn(model, batch, recipe, step=1)
-    assert again["loss"] != numbers["loss"]  # dropout is on
-
-
 @pytest.mark.parametrize(
     ("warmup_steps", "epochs", "expected"),
     [
-        (1000, 5.0, Schedule(20, 2, 20, 1)),  # reduced to a tenth, as more than half
-        (11, 5.0, Schedule(20, 2, 20, 1)),
+        (11, 5.0, Schedule(20, 2, 20, 1)),  # reduced to a tenth, as more than half
         (10, 5.0, Schedule(20, 10, 20, 1)),
         (10, 0.1, Schedule(1, 0, 1, 1)),
         (0.25, 5.0, Schedule(20, 5, 20, 1)),
         (0.01, 5.0, Schedule(20, 1, 20, 1)),  # rounded up, but for the last step
-        (0.99999, 5.0, Schedule(20, 19, 20, 1)),
     ],
 )
 def test_a_warm_up_longer_than_the_training_is_cut_aloud(warmup_steps, epochs, expected, capsys):
@@ -148,6 +45,16 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(warmup_steps, epochs, e
     assert stage_schedule(recipe, 24, "tiny") == expected
     said = f"the warm-up is reduced to 2 steps from {warmup_steps:,}"
     assert (said in capsys.readouterr().err) == (warmup_steps > 10)
+
+
+def test_a_batch_excludes_its_false_negatives(tiny):
+    recipe = stage("retriever")
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    data = data_of(tiny, recipe, model)
+    rows = np.arange(QUERIES)
+    expected = data.examples.excluded(rows, data.examples.draw(rows, 0))
+    assert expected.any()
+    assert (retriever.batch(data, rows, 0, model, recipe).excluded == expected).all()
 
 
 def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
@@ -162,7 +69,9 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
     with torch.no_grad():
         norm.weight.mul_(30)  # vectors thirty times as long: the scores of a wide network
         norm.bias.mul_(30)
-    batch = batch_of(tiny, stage("retriever"), large)
+    recipe = stage("retriever")
+    data = data_of(tiny, recipe, large)
+    batch = retriever.batch(data, np.arange(6), 0, large, recipe)
     vectors = torch.from_numpy(inference.encode(large, batch.sequences, torch.device("cpu")))
     expected = (vectors[:6] @ vectors[6:].T).std(1, correction=0).mean().item()
 

@@ -3,16 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tiny_training import PASSAGES, QUERIES, data_of, encoder, learn, stage, task_of, train
 
-from cdmae.finetuning import groups, losses, retriever, scoring
+from cdmae.finetuning import groups, losses, retriever, scoring, topics
 from cdmae.finetuning.retriever import Teachers
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
-from cdmae.retrieval.kinds.multi import MultiVectors
+from cdmae.retrieval.search import search
 from cdmae.runs import Run, read_run
 
 
@@ -111,6 +112,27 @@ def test_balanced_groups_draw_every_bin_equally_often(tiny, tmp_path):
     assert recipe.drawn()["whole_pool"] and "whole_pool" not in stage("retriever").drawn()
 
 
+# --- topics ---------------------------------------------------------------------------------------
+
+
+def test_clusters_are_the_groups_of_near_vectors_and_the_same_again():
+    generator = np.random.default_rng(3)
+    group = generator.integers(4, size=200)
+    centres = 10 * np.eye(4, 6, dtype=np.float32)
+    found_in = centres[group] + generator.normal(scale=0.1, size=(200, 6)).astype(np.float32)
+    found = topics.clusters(found_in, 4, seed=2**40)
+    assert len(set(zip(group.tolist(), found.tolist(), strict=True))) == 4
+    assert (topics.clusters(found_in, 4, seed=2**40) == found).all()
+
+
+def test_topics_follow_from_the_initial_weights(tiny):
+    recipe = stage("retriever", topics=3)
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    found, again = (data_of(tiny, recipe, model).examples.topics for _ in range(2))
+    assert len(found) == QUERIES and set(found.tolist()) == {0, 1, 2}
+    assert (found == again).all()
+
+
 # --- a second teacher, of whole batches -----------------------------------------------------------
 
 
@@ -125,49 +147,37 @@ def test_in_batch_margins_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("kind", "teaching"),
-    [("retriever", "retriever"), ("sparse", "multi"), ("multi", "multi"), ("unified", "retriever")],
+    ("kind", "teaching", "more"),
+    [
+        ("retriever", "retriever", {}),
+        ("sparse", "multi", {}),
+        ("multi", "sparse", {"query_weights": "idf"}),
+        ("unified", "retriever", {}),
+    ],
 )
-def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, teaching):
-    """Every head of a student with a dense and a multi-vector teacher, which only this loss reads."""
-    taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25))
-    how = {} if kind in ("retriever", "multi") else {"flops_warmup": 4.0}
-    recipe = stage(kind, in_batch_weight=0.5, **how)
+def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, teaching, more):
+    """Every head of a student; the teacher's scores are those of its own vectors."""
+    taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25, **more))
+    recipe = stage(kind, in_batch_weight=0.5)
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    device = torch.device("cpu")
-    found = {}
+    found = []
     for second in (None, taught_by):
         model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
         made = task_of(tiny, recipe, model, in_batch_teacher=second)
-        data = made.data
         batch = made.draw(np.arange(6), 0)
-        numbers = made.learn(batch, 1)
-        found[second is not None] = numbers
-        assert ("in_batch" in made.columns) == ("in_batch" in numbers) == (second is not None)
-    with_it = found[True]
-    total = found[False]["loss"] + 0.5 * with_it["in_batch"]
-    assert with_it["loss"].item() == pytest.approx(total.item(), rel=1e-5)
-    # the teacher's scores are those of its own vectors
-    judge = checkpoint.load(taught_by, "retriever")
-    drawn = data.examples.draw(np.arange(6), 0).ravel()
-    queries = vectors.encode_queries(
-        taught_by, [tiny.queries[q] for q in data.examples.queries[:6]]
-    )
-    (shard,) = vectors.Encoder({"model": taught_by}).passages(tiny.tokens)
-    scores = np.array([[product(queries, q, shard[:], p) for p in drawn] for q in range(6)])
-    assert judge.head == ("multi" if teaching == "multi" else "dense")
-    np.testing.assert_allclose(
-        batch.in_batch.numpy(), scores, atol=2e-2 if teaching == "multi" else 1e-4
-    )
+        found.append(made.learn(batch, 1))
+        assert ("in_batch" in made.columns) == ("in_batch" in found[-1]) == (second is not None)
+    total = found[0]["loss"] + 0.5 * found[1]["in_batch"]
+    assert found[1]["loss"].item() == pytest.approx(total.item(), rel=1e-5)
+    encoder_of = vectors.Encoder({"model": taught_by})
+    asked = encoder_of.queries([tiny.queries[q] for q in made.data.examples.queries[:6]])
+    run = search(asked, encoder_of.passages(tiny.tokens), PASSAGES)
+    drawn = made.data.examples.draw(np.arange(6), 0).ravel()
+    for query in range(6):
+        passages, scores = run.ranked(query)
+        expected = pd.Series(scores, index=passages).reindex(drawn, fill_value=0.0)
+        np.testing.assert_allclose(batch.in_batch[query], expected, rtol=1e-3, atol=2e-2)
     if kind == "retriever":
-        own = scoring.all_scores(model, batch, device, 10_000).double() / made.stage.temperature
-        expected = losses.in_batch_margin_mse(own, batch.in_batch.double())
-        assert with_it["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)
-
-
-def product(queries, query, passages, passage):
-    """The score of a query and a passage from stored vectors."""
-    if not isinstance(queries, MultiVectors):
-        return queries[query] @ passages[passage]
-    asked, read = queries[query : query + 1].values, passages[passage : passage + 1].values
-    return (asked @ read.astype(np.float32).T).max(1).sum()
+        every = scoring.all_scores(model, batch, torch.device("cpu"), 10_000).double()
+        expected = losses.in_batch_margin_mse(every, batch.in_batch.double())
+        assert found[1]["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)

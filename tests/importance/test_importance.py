@@ -2,21 +2,15 @@
 
 import itertools
 import math
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 from ngram_counts import count, read_counts
-from test_ngrams import PIECES, WORD_STARTS, naive, random_tokens, tokens_of
+from test_ngrams import WORD_STARTS, naive, random_tokens, tokens_of
 
-from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
-from cdmae.importance import table as ngram_table
 from cdmae.tokens import words
-from cdmae.tokens.vocabulary import Vocabulary
 
-VOCABULARY = Vocabulary(PIECES, 0, 0, 0, 0, np.zeros(PIECES, bool), np.arange(PIECES), WORD_STARTS)
 LOG = math.log
 
 
@@ -56,20 +50,6 @@ def test_eq7_pmi_of_three_words_is_the_least_over_the_ways_of_cutting():
     assert ami_of(text, window=3, pmi="product") == pytest.approx(
         [each / 2 for each in expected] * 2 + [0] * 6
     )
-
-
-def test_eq8_with_a_window_of_two_adds_the_neighbours_and_at_the_edges_what_there_is():
-    # One passage 1 2 3: p(w) = 1/3, p(bigram) = 1/2, so that PMI = log (1/2) / (1/9) = log 9/2 for
-    # both bigrams.
-    assert ami_of([[1, 2, 3]], window=2) == pytest.approx([LOG(4.5), 2 * LOG(4.5), LOG(4.5)])
-    # 1 2 3 with L = 4: bigrams log 9/2, the trigram (p = 1) at most log 1 / (1/2 x 1/3) = log 6; there is no 4-gram.
-    #   literal, a third of each side:  word 1: (log 9/2 + log 6) / 3     word 2: 2 log 9/2 / 3     word 3: as word 1
-    #   mean, twice the mean of two:    word 1:  log 9/2 + log 6          word 2: 2 log 9/2
-    bigram, trigram = LOG(4.5), LOG(6)
-    found = ami_of([[1, 2, 3]], window=4)
-    assert found == pytest.approx([(bigram + trigram) / 3, 2 * bigram / 3, (bigram + trigram) / 3])
-    found = ami_of([[1, 2, 3]], window=4, edges="mean")
-    assert found == pytest.approx([bigram + trigram, 2 * bigram, bigram + trigram])
 
 
 def slow(counts, segments, totals, pmi, normaliser, edges):
@@ -116,26 +96,6 @@ def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window):
     )
 
 
-def test_a_stop_word_beside_a_collocation_is_less_important():
-    # 1 is "the": everywhere. 2 3 is a collocation ("crossword puzzle"). Decision 1: the minimum
-    # must not give "the" of "the crossword puzzle" the collocation's score; a product of single
-    # words does.
-    draw = np.random.default_rng(0)
-    texts = []
-    for _ in range(300):
-        text = draw.integers(4, 9, 8).tolist()
-        text[draw.integers(0, 8)] = 1
-        texts.append([1, *text])
-    for text in texts[:20]:
-        text[3:6] = [1, 2, 3]
-    shares = {}
-    for pmi in ("min", "product"):
-        the, crossword, _ = ami_of(texts, window=3, pmi=pmi)[3:6]
-        shares[pmi] = the / crossword
-    assert shares["min"] < 0.1
-    assert shares["product"] > 0.3
-
-
 def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
     tokens = tokens_of(
         [([1, 9], [2, 10, 11, 3]), ([9], [])]
@@ -145,89 +105,46 @@ def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
     assert found.dtype == np.float16
     assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, words.LARGEST]
     assert words.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
-    tokens = tokens_of([([], [1, 2, 3])])
-    with pytest.raises(InputError, match="2 words.* 3; delete both and run again"):
-        words.broadcast(np.arange(2), tokens, "wordpiece")
 
 
-@pytest.mark.parametrize("unit", words.UNITS)
-def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
+@pytest.mark.parametrize("unit", ["word", "wordpiece"])
+def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path, monkeypatch):
+    """The importance is the same by blocks of passages."""
     tokens = random_tokens(3)
     ngrams.count_to(tmp_path / "ngrams", tokens, unit=unit, window=4)
     counted = read_counts(tmp_path / "ngrams")
     settings = {"pmi": "product", "normaliser": "pooled", "edges": "mean"}
-    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, settings)
-    table, values = (
-        ami.Table.read(tmp_path / "importance"),
-        ami.read_values(tmp_path / "importance"),
-    )
-    assert np.array_equal(
-        values, words.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
-    )
-    segments = [tokens.ids[begin:end] for begin, end in itertools.pairwise(tokens.edges.tolist())]
-    found, _ = table.score(segments, VOCABULARY)
-    assert [len(each) for each in found] == [len(ids) for ids in segments]
-    assert np.array_equal(np.concatenate(found).astype(np.float16), values)
-
-
-def test_importance_by_blocks_of_passages_has_the_same_bits(tmp_path, monkeypatch):
-    tokens = random_tokens(4)
-    settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
-    ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=4)
-    ami.estimate(tmp_path / "whole", tmp_path / "ngrams", tokens, settings)
     monkeypatch.setattr(words, "BLOCK", 50)
-    ami.estimate(tmp_path / "blocks", tmp_path / "ngrams", tokens, settings)
-    whole = (tmp_path / "whole/values.npy").read_bytes()
-    assert (tmp_path / "blocks/values.npy").read_bytes() == whole
-    with pytest.raises(InputError, match="60 passages.* 59;"):
-        ami.estimate(tmp_path / "other", tmp_path / "ngrams", tokens.part(0, 59), settings)
+    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, settings)
+    expected = ami.ami(counted.counts, counted.totals, **settings)
+    values = ami.read_values(tmp_path / "importance")
+    assert np.array_equal(values, words.broadcast(expected, tokens, unit))
+    table = ami.Table.read(tmp_path / "importance")
+    segments = [tokens.ids[begin:end] for begin, end in itertools.pairwise(tokens.edges.tolist())]
+    found = [table.score(ids, WORD_STARTS) for ids in segments]
+    assert np.concatenate(found) == pytest.approx(expected, abs=1e-6)
 
 
 def test_an_importance_refers_to_its_ngrams_wherever_both_are_moved(tmp_path):
     """Every entry would copy the table otherwise, about a gigabyte for MS MARCO."""
     tokens, settings = random_tokens(3), {"pmi": "min", "normaliser": "order", "edges": "mean"}
-    counted, folder = (
-        tmp_path / "one" / part / "ami/tiny/docs" for part in ("ngrams", "importance")
-    )
+    parts = ("ngrams", "importance")
+    counted, folder = (tmp_path / "one" / part / "ami/tiny/docs" for part in parts)
     ngrams.count_to(counted, tokens, unit="wordpiece", window=3)
     ami.estimate(folder, counted, tokens, settings)
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "ngrams.json",
-        "settings.json",
-        "values.npy",
-    ]
     (tmp_path / "one").rename(tmp_path / "two")
-    moved = tmp_path / "two/importance/ami/tiny/docs"
-    assert ami.Table.read(moved).settings == settings
-    assert (
-        ami.Table.read(moved).ngrams.totals.tolist()
-        == read_counts(counted_in(moved)).totals.tolist()
-    )
-    assert ngram_table.unit_of(moved) == ngram_table.unit_of(counted_in(moved)) == "wordpiece"
-    shutil.rmtree(counted_in(moved))
-    with pytest.raises(
-        InputError,
-        match=f"^{moved} needs the n-grams in {counted_in(moved)}, which do not exist; .*./run",
-    ):
-        ami.Table.read(moved)
+    counted, folder = (tmp_path / "two" / part / "ami/tiny/docs" for part in parts)
+    assert ami.Table.read(folder).settings == settings
+    assert ngrams.unit_of(folder) == ngrams.unit_of(counted) == "wordpiece"
 
 
-def counted_in(importance):
-    return Path(str(importance).replace("/importance/", "/ngrams/"))
-
-
-def test_new_words_count_as_seen_once_and_shares_tell_how_much_is_guessed():
-    counted = count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=2)
-    (found,), _ = ami.Table(counted.table, {}).score([np.array([1, 7, 9])], VOCABULARY)
-    # Six words and three bigrams: PMI(1, new) = log (1/3) / (2/6 x 1/6); the new word has two
-    # pieces.
-    assert found == pytest.approx([LOG(6)] * 3)
-    # Words 1, 2, 1+9, 1, 2, 4; of their bigrams 1 2 alone is repeated, of their trigrams none.
-    counted = count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=3)
-    table = ami.Table(counted.table, {})
-    shares = [1 / 2, 1 / 3, 0, 0, 1 / 4, 1 / 3, 0]  # word 1+9 has two pieces
-    texts = [np.array([1, 2, 1, 9, 1, 2, 4]), np.array([3]), np.empty(0, int)]
-    _, seen = table.score(texts, VOCABULARY)
-    assert seen[0] == pytest.approx(shares)
-    assert seen[1].tolist() == [1.0], "it has no neighbours"
-    assert seen[2].tolist() == []
+def test_ngrams_of_new_text_that_the_collection_does_not_repeat_count_once(tmp_path):
+    tokens = tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])])
+    ngrams.count_to(tmp_path / "ngrams", tokens, window=2)
+    settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
+    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, settings)
+    table = ami.Table.read(tmp_path / "importance")
+    # Six words and three bigrams: PMI(1, new) = log (1/3) / (2/6 x 1/6); the new word 7+9 has two
+    # pieces, and PMI(1, 2) = log (2/3) / (2/6 x 2/6).
+    assert table.score(np.array([1, 7, 9]), WORD_STARTS) == pytest.approx([LOG(6)] * 2)
+    assert table.score(np.array([1, 2]), WORD_STARTS) == pytest.approx([LOG(6)] * 2)

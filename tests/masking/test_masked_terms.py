@@ -57,34 +57,20 @@ def describe(made, example=EXAMPLE):
     return terms.describe(*where, settings=SETTINGS, seed=42, example=example)
 
 
-@pytest.fixture(scope="module")
-def found(made):
-    return describe(made)
-
-
-def test_masking_by_importance_spares_stop_words_the_commonest_masked_terms(found):
+def test_masking_by_importance_spares_stop_words_and_the_commonest_words(made):
+    found = describe(made)
     uniform, aware = (found[name]["stop_word_share"] for name in ("uniform", "importance"))
     assert 0.35 < uniform < 0.6  # 40 % in the paper, section 3.2
     assert aware < 0.7 * uniform
-    top = [term for term, _ in found["uniform"]["top"]]
-    assert len(top) == terms.TOP
-    assert {"the", "."} <= set(top)
-    shares = [share for _, share in found["uniform"]["top"]]
-    assert shares == sorted(shares, reverse=True)
+    terms_, shares = zip(*found["uniform"]["top"], strict=True)
+    assert {"the", "."} <= set(terms_)
+    assert list(shares) == sorted(shares, reverse=True)
     assert found["importance"]["top"][0][1] < shares[0]
-
-
-def test_the_example_has_its_words_with_their_importance(found):
     example = found["example"]
     assert example["words"] == EXAMPLE.split()
     importance = dict(zip(example["words"], example["importance"], strict=True))
     assert importance["crossword"] > importance["a"]
-    assert len(example["seen"]) == len(example["words"])
-    assert all(0 <= share <= 1 for share in example["seen"])
-
-
-def test_an_empty_example(made):
-    assert describe(made, example=" ")["example"] == {"words": [], "importance": [], "seen": []}
+    assert describe(made, example=" ")["example"] == {"words": [], "importance": []}
 
 
 def script(name):
@@ -94,30 +80,29 @@ def script(name):
     return module.main
 
 
-def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
+def test_the_scripts_write_what_the_library_does(made, tmp_path):
     inputs = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
-    read = {"collection": made / "collection", "tokenizer": made / "tokenizer"}
+    passages = made / "collection/passages.parquet"
+    read = {"passages": passages, "tokenizer": made / "tokenizer"}
     script("tokens")(**read, output=tmp_path / "tokens", threads=2)
-    script("importance")(
-        tokens=made / "tokens", settings={"unit": "word", "window": 4} | FORMULA,
-        ngrams=tmp_path / "ngrams", importance=tmp_path / "importance", memory=4000,
-    )  # fmt: skip
+    how = {"unit": "word", "window": 4, "memory": 4000}
+    script("ngrams")(tokens=made / "tokens", output=tmp_path / "ngrams", **how)
+    counted = {"tokens": made / "tokens", "ngrams": tmp_path / "ngrams"}
+    script("importance")(**counted, formula=FORMULA, output=tmp_path / "importance")
+    for name in ("tokens", "ngrams", "importance"):
+        for path in sorted((made / name).iterdir()):
+            assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name
     inputs["importance"] = made / "importance"
     script("masked_terms")(
         **inputs, settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms"
     )
-    for name in ("tokens", "ngrams", "importance"):
-        for path in sorted((made / name).iterdir()):
-            assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name
-    assert json.loads((tmp_path / "terms").read_text()) == found
-    told = Mae(start="s", collection="c").masking()
-    assert told == SETTINGS | {"max_length": 150}, "what the job is told"
+    assert json.loads((tmp_path / "terms").read_text()) == describe(made)
+    assert Mae(start="s", collection="c").masking() == SETTINGS | {"max_length": 150}
     start = {"collection": "docs", "vocabulary": 3000, "strip_accents": True}
-    script("tokenizer")(
-        settings=start, collection=made / "collection", output=tmp_path / "tokenizer"
-    )
-    pieces = vocabulary.read_pieces(made / "tokenizer")
-    assert vocabulary.read_pieces(tmp_path / "tokenizer") == pieces
+    make = script("tokenizer")
+    make(settings=start, passages=passages, output=tmp_path / "tokenizer")
     copied = {"checkpoint": str(made / "tokenizer")}
-    script("tokenizer")(settings=copied, collection=None, output=tmp_path / "copy")
-    assert vocabulary.read_pieces(tmp_path / "copy") == pieces
+    make(settings=copied, passages=None, output=tmp_path / "copy")
+    pieces = vocabulary.read_pieces(made / "tokenizer")
+    for name in ("tokenizer", "copy"):
+        assert vocabulary.read_pieces(tmp_path / name) == pieces

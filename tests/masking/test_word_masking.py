@@ -8,14 +8,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from ngram_counts import count
 from test_masking import KEY, batch_of, random_batch, words_of
 
 from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
 from cdmae.masking import Corpus, Side, choose
-from cdmae.masking.strategies.pmi_span import collocations, pmi
 from cdmae.masking.strategies.span import length
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -56,10 +54,10 @@ def pieces_of(texts):
     return [*PIECES[:5], *sorted({word for text in texts for word in text.split()})]
 
 
-def write(folder, tokens, unit="word"):
+def write(folder, tokens):
     """An importance of the collection, as its rule writes it."""
     counted_in = folder.parent / f"{folder.name}-ngrams"
-    ngrams.count_to(counted_in, tokens, unit=unit, window=4)
+    ngrams.count_to(counted_in, tokens)
     settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
     ami.estimate(folder, counted_in, tokens, settings)
     return folder
@@ -101,7 +99,13 @@ def test_words_are_drawn_in_proportion_to_their_weights(name):
 
 @pytest.mark.parametrize(
     ("name", "ratio"),
-    [("importance", 0.5), ("idf", 0.5), ("inverse_frequency", 0.5), ("span", 0.3)],
+    [
+        ("importance", 0.5),
+        ("whole_word", 0.4),
+        ("idf", 0.5),
+        ("inverse_frequency", 0.5),
+        ("span", 0.3),
+    ],
 )
 def test_at_most_one_word_is_masked_in_part(name, ratio):
     batch = random_batch(passages=200)
@@ -110,17 +114,21 @@ def test_at_most_one_word_is_masked_in_part(name, ratio):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 
 
+def test_a_word_longer_than_the_number_of_masks_is_masked_in_part():
+    found = choose(batch_of([[11, 150, 151, 152]]), Side("whole_word", 0.5), KEY)
+    assert found.tolist() == [[True, True, False, False]]
+
+
 # --- spans ----------------------------------------------------------------------------------------
 
 
 def test_span_lengths_are_geometric():
     """SpanBERT: P(l) in proportion to 0.2 x 0.8^(l - 1) up to 10, 3.8 on average."""
-    draws = np.random.default_rng(0).integers(0, 2**64, 100_000, dtype=np.uint64)
+    draws = np.random.default_rng(0).integers(0, 2**64, 50_000, dtype=np.uint64)
     found = np.bincount([length(draw) for draw in draws], minlength=12) / len(draws)
     expected = np.array([0.0, *(0.2 * 0.8**each for each in range(10)), 0.0])
     expected /= expected.sum()
     assert np.abs(found - expected).max() < 4 * math.sqrt(0.25 / len(draws))
-    assert (found * np.arange(12)).sum() == pytest.approx(3.8, abs=0.03)
 
 
 def test_spans_are_contiguous_words_and_end_at_a_special_token():
@@ -140,84 +148,36 @@ def test_spans_are_contiguous_words_and_end_at_a_special_token():
 # --- collocations ---------------------------------------------------------------------------------
 
 
-def naive_pmi(gram, texts):
-    """Equation 3 of PMI-Masking over all ways of cutting, from counts by Counter."""
-    counts = [Counter() for _ in range(5)]
-    for text in texts:
-        parts = text.split()
-        for order in range(1, 5):
-            for at in range(len(parts) - order + 1):
-                counts[order][tuple(parts[at : at + order])] += 1
-    totals = [sum(each.values()) for each in counts]
-
-    def log_p(part):
-        return math.log(counts[len(part)][part] / totals[len(part)])
-
-    def cuts(part):
-        yield (part,)
-        for at in range(1, len(part)):
-            yield from ((part[:at], *rest) for rest in cuts(part[at:]))
-
-    return log_p(gram) - max(sum(map(log_p, cut)) for cut in cuts(gram) if len(cut) > 1)
-
-
-def spell(table, pieces):
-    """The n-grams of a table as words, per order from 2."""
-    size, grams = len(table.occurrences), [[(piece,) for piece in range(len(table.occurrences))]]
-    for keys in table.keys:
-        grams.append([(*grams[-1][int(key) // size], int(key) % size) for key in keys])
-    return [[tuple(pieces[word] for word in gram) for gram in each] for each in grams[1:]]
-
-
-def test_pmi_of_ngrams_is_the_least_over_all_ways_of_cutting():
-    texts = nonsense(passages=60)
+def units_of(texts, folder):
+    """The units of a collection as texts."""
     pieces = pieces_of(texts)
-    table = count(corpus(texts, pieces).tokens).table
-    for grams, found in zip(spell(table, pieces), pmi(table), strict=True):
-        assert len(grams) > 5
-        expected = [naive_pmi(gram, texts) for gram in grams[:40]]
-        assert found[:40].tolist() == pytest.approx(expected, abs=1e-9)
+    tokens = corpus(texts, pieces).tokens
+    values = values_of("pmi_span", texts, pieces, write(folder, tokens))
+    assert set(values.tolist()) == {0.0, 1.0}
+    units = []
+    for number, begins in zip(tokens.ids.tolist(), values.tolist(), strict=True):
+        if begins:
+            units.append(pieces[number])
+        else:
+            units[-1] += f" {pieces[number]}"
+    return Counter(units)
 
 
-def test_collocations_are_the_best_of_the_frequent():
-    """By PMI within their length, half of them pairs, covering at most half of the text."""
-    texts = nonsense()
-    pieces = pieces_of(texts)
-    table = count(corpus(texts, pieces).tokens).table
-    chosen = [
-        {gram for gram, each in zip(grams, flags, strict=True) if each}
-        for grams, flags in zip(spell(table, pieces), collocations(table), strict=True)
-    ]
-    assert ("machine", "learning") in chosen[0]
-    assert ("new", "york", "city") in chosen[1]
-    assert ("as", "well", "as", "possible") in chosen[2]
-    covered = 0
-    together = zip(collocations(table), pmi(table), table.counts, strict=True)
-    for order, (flags, values, counts) in enumerate(together, 2):
-        assert (counts[flags] >= 10).all()
-        rest = values[~flags & (counts >= 10)]
-        assert not len(rest) or not flags.any() or values[flags].min() >= rest.max()
-        covered += order * counts[flags].sum()
-    assert covered <= 0.5 * table.totals[0]
+def test_the_frequent_collocations_of_the_highest_pmi_are_units(tmp_path):
+    """They cover at most half of the text; a rare n-gram is none, whatever its PMI."""
+    units = units_of([*nonsense(), *["rare pair"] * 9], tmp_path / "importance")
+    found = {unit for unit in units if " " in unit}
+    assert {"machine learning", "new york city", "as well as possible"} <= found
+    assert "rare pair" not in found
+    words = sum(len(unit.split()) * number for unit, number in units.items())
+    assert sum(len(unit.split()) * units[unit] for unit in found) <= 0.5 * words
 
 
-def test_pmi_span_masks_collocations_as_units(tmp_path):
-    """It reads the counts, or an importance of them, alike."""
+def test_collocations_are_masked_as_units(tmp_path):
     texts = nonsense()
     pieces = pieces_of(texts)
     read = corpus(texts, pieces)
-    folder = write(tmp_path / "importance", read.tokens)
-    values = values_of("pmi_span", texts, pieces, folder)
-    assert np.array_equal(
-        values, values_of("pmi_span", texts, pieces, tmp_path / "importance-ngrams")
-    )
-    assert set(values.tolist()) == {0.0, 1.0}
-    units = [[]]
-    for id_, begins in zip(read.tokens.ids.tolist(), values.tolist(), strict=True):
-        units += [[]] if begins else []
-        units[-1].append(pieces[id_])
-    found = {" ".join(unit) for unit in units[1:]}
-    assert {"machine learning", "new york city", "as well as possible"} <= found
+    values = values_of("pmi_span", texts, pieces, write(tmp_path / "importance", read.tokens))
     batch = masking.read(read.tokens, np.arange(200), 30, read.vocabulary, values)
     found = choose(batch, Side("pmi_span", 0.3), KEY)
     parted, whole = 0, 0
@@ -242,21 +202,7 @@ def test_words_of_several_pieces_belong_to_collocations(tmp_path):
     assert values[second - 2].all()
 
 
-def test_what_the_strategies_need_is_asked_for(tmp_path):
-    texts = nonsense()
-    pieces = pieces_of(texts)
-    tokens = corpus(texts, pieces).tokens
-    assert masking.values(["uniform", "whole_word", "span"], corpus()) == {}
+def test_a_text_without_frequent_ngrams_is_refused(tmp_path):
     few = write(tmp_path / "few", corpus().tokens)
-    more = write(tmp_path / "more", corpus(TEXTS * 10).tokens)
-    pieced = write(tmp_path / "pieces", tokens, unit="wordpiece")
-    for name, given, estimate, sentence in (
-        ("pmi_span", texts, more, r"more has counts of 100 words, but the tokens have [\d,]+"),
-        ("pmi_span", texts, pieced, "counts word-pieces"),
-        ("pmi_span", texts, None, "needs n-grams and their counts"),
-        ("pmi_span", texts, few, "no n-gram of the collection occurs 10 times"),
-        ("importance", texts, few, r"has 12 values for [\d,]+ word-pieces"),
-        ("importance", texts, None, "needs values of importance"),
-    ):
-        with pytest.raises(InputError, match=sentence):
-            values_of(name, given, pieces, estimate)
+    with pytest.raises(InputError, match="no n-gram of the collection occurs 10 times"):
+        values_of("pmi_span", estimate=few)

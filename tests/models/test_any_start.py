@@ -8,17 +8,15 @@ import pytest
 import torch
 from test_models import save
 from tiny_models import model
-from tiny_pretraining import started
+from tiny_pretraining import run, started
 from tiny_tokenizers import KINDS, TEXTS
 
 from cdmae.config import pretrained
 from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
 from cdmae.importance import ami, ngrams
-from cdmae.masking import terms
 from cdmae.models import architectures, checkpoint, sequences
-from cdmae.pretraining import trainer
-from cdmae.retrieval import reranking, vectors
+from cdmae.retrieval import external, reranking, vectors
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
 
@@ -113,41 +111,43 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
 
 
 def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):
-    """On words of its own tokenizer; what comes out is an encoder of the same kind, with other
-    weights.
-    """
-    tokens = tokenise.tokenise(
-        pa.table({"title": ["", "e-mail"] * 4, "text": (TEXTS + SPOKEN)[:7] + [""]}), encoder, 1
-    )
+    """On words of its own tokenizer; the result is an encoder of the same kind, with other weights."""
+    texts = [*TEXTS, *SPOKEN[:4], ""]
+    table = pa.table({"title": ["", "e-mail"] * 3 + [""], "text": texts})
+    tokens = tokenise.tokenise(table, encoder, 1)
     write_tokens(tmp_path / "tokens", tokens)
     ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=3)
     formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}
     ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, formula)
-    settings = Mae(
-        start="s",
-        collection="c",
-        max_length=24,
-        batch=4,
-        steps=2,
-        learning_rate=1e-3,
-        precision="fp32",
-    )
+    how = {"max_length": 24, "batch": 4, "steps": 2, "learning_rate": 1e-3, "precision": "fp32"}
     folders = {name: tmp_path / name for name in ("tokens", "importance")}
-    trainer.pretrain(
-        name="x", settings=settings, start=Start(checkpoint=str(published[0])),
-        files=trainer.Files(encoder, **folders), seed=1, state=tmp_path / "state",
-        output=tmp_path / "encoder",
-    )  # fmt: skip
-    starts = [Start(checkpoint=str(path)) for path in (encoder, tmp_path / "encoder")]
+    made = run(
+        folders | {"tokenizer": encoder},
+        tmp_path,
+        Mae(start="s", collection="c", **how),
+        start=Start(checkpoint=str(published[0])),
+    )
+    starts = [Start(checkpoint=str(path)) for path in (encoder, made)]
     before, after = (checkpoint.start_encoder(start, encoder, 1) for start in starts)
     assert after.config.model_type == before.config.model_type
+    old = before.state_dict()
     changed = [
-        name
-        for name, value in after.state_dict().items()
-        if not torch.equal(value, before.state_dict()[name])
+        name for name, each in after.state_dict().items() if not torch.equal(each, old[name])
     ]
     assert len(changed) > 20
-    example = {"settings": settings.masking(), "seed": 1, "example": "don't mail the e-mail"}
-    shown = terms.describe(tokens, encoder, tmp_path / "importance", **example)
-    assert "mail" in shown["example"]["words"]
-    assert shown["uniform"]["top"]
+
+
+def test_minilm_has_its_published_vectors_as_a_start_and_as_a_foreign_model(minilm, tmp_path):
+    """With its own pooling and similarity; two texts, of which the second is cut."""
+    from sentence_transformers import SentenceTransformer
+
+    texts = ["how do I join two lists?", "When was the first bridge over the river built? " * 8]
+    start = started(minilm, tmp_path / "start")
+    how = {"query_length": 32, "passage_length": 64, "precision": "fp32"}
+    made = checkpoint.start_model(start, "retriever", **how, pooling="mean", similarity="cosine")
+    ours = vectors.encode_queries(save(made, tmp_path / "model", start), texts)
+    theirs = SentenceTransformer(str(minilm), device="cpu")
+    foreign = external.Encoder({"model": str(minilm)}).queries(texts)
+    np.testing.assert_allclose(foreign, theirs.encode(texts), atol=1e-6)
+    theirs.max_seq_length = 32
+    np.testing.assert_allclose(ours, theirs.encode(texts), atol=1e-5)

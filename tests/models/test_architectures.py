@@ -5,11 +5,10 @@ every objective.
 import numpy as np
 import pytest
 import torch
-from tiny_models import ALL, ROTARY, SIZES, model, padded
+from tiny_models import ALL, ROTARY, model, padded
 from tiny_objectives import CPU, SETTINGS, V, as_objective, gradients, reader, ready, whole
 from torch.nn import functional
 
-from cdmae.finetuning import reranker
 from cdmae.models import architectures, attention, packed, transformer
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.pretraining.objectives._prediction import predict
@@ -99,18 +98,6 @@ def test_the_language_model_head_is_that_of_transformers(family):
         close(gradient, theirs[name], 2e-4, name)
 
 
-@EVERY
-def test_a_reranker_scores_as_transformers_does(family):
-    network = model(family, "reranker", num_labels=1)
-    batch = packed.pack(SEQUENCES)
-    with torch.no_grad():
-        expected = network(**padded(SEQUENCES, network.config.pad_token_id)).logits[:, 0]
-        close(reranker.scores(network, batch), expected, 2e-5)
-    scores = reranker.scores(network, batch, generator=setup.generator(CPU, 1, "drop"))
-    again = reranker.scores(network, batch, generator=setup.generator(CPU, 1, "drop"))
-    assert torch.equal(scores, again)
-
-
 @pytest.mark.parametrize(
     ("family", "name"),
     [
@@ -144,12 +131,3 @@ def test_every_objective_trains_every_architecture(family, name):
     assert all(gradient.isfinite().all() for gradient in ours.values())
     one, again = (network(batch, setup.generator(CPU, 1, "drop"))[0] for _ in range(2))
     assert torch.equal(one, again)
-
-
-@EVERY
-def test_a_decoder_is_a_bert_of_the_encoder_s_sizes(family):
-    made = architectures.bert_config(model(family, "encoder").config)
-    sizes = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
-    assert [getattr(made, name) for name in sizes] == [SIZES[name] for name in sizes]
-    assert made.model_type == "bert"
-    assert architectures.positions(model(family).config) == 48

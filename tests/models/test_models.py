@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_training import encoder
 
 from cdmae.errors import InputError
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.vectors import read_vectors
+
+HOW = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
 
 
 def save(model, folder, tokenizer):
@@ -24,34 +25,17 @@ def save(model, folder, tokenizer):
     return folder
 
 
-def retriever_of(tiny, folder, pooling="cls"):
-    lengths = {"query_length": 16, "passage_length": 32}
-    model = checkpoint.start_model(
-        tiny.encoder, "retriever", **lengths, precision="fp32", pooling=pooling
-    )
-    return save(model, folder / "retriever", tiny.encoder)
-
-
 @pytest.fixture
 def retriever(tiny, tmp_path):
-    return retriever_of(tiny, tmp_path)
-
-
-@pytest.fixture(params=["bert", "electra"])
-def reranker(request, tiny, tmp_path):
-    folder = encoder(tmp_path / "start", tiny.encoder, kind=request.param)
-    model = checkpoint.start_model(folder, "reranker", max_length=40, precision="fp32", seed=3)
-    return save(model, tmp_path / "reranker", tiny.encoder)
+    model = checkpoint.start_model(tiny.encoder, "retriever", **HOW)
+    return save(model, tmp_path / "retriever", tiny.encoder)
 
 
 def vectors(folder, tiny):
-    inference.write_vectors(
-        encoder={"encoded_by": "vectors"},
-        model=folder,
-        source=tiny.tokens,
-        output=folder.parent / "vectors",
-    )
-    return np.concatenate([shard[:] for shard in read_vectors(folder.parent / "vectors")])
+    output = folder.parent / "vectors"
+    how = {"encoder": {"encoded_by": "vectors"}, "source": tiny.tokens}
+    inference.write_vectors(**how, model=folder, output=output)
+    return np.concatenate([shard[:] for shard in read_vectors(output)])
 
 
 def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, capfd, caplog):
@@ -69,50 +53,25 @@ def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, cap
     np.testing.assert_allclose(ours, theirs, atol=2e-6)
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pooling, caplog):
+def test_sentence_transformers_gives_our_vectors_and_scores(retriever, tiny):
     from sentence_transformers import SentenceTransformer
 
-    retriever = retriever_of(tiny, tmp_path, pooling)
     model = SentenceTransformer(str(retriever), device="cpu")
     model[0].query_length = 16
     assert [type(each).__name__ for each in model] == ["Transformer", "Pooling"]
-    assert model.similarity_fn_name == "dot"
-    assert model[1].pooling_mode == pooling
-    assert model.max_seq_length == 32
+    assert (model.similarity_fn_name, model.max_seq_length) == ("dot", 32)
     asked = [*tiny.queries, " ".join(tiny.queries)]  # the last one is cut
     passages, queries = model.encode_document(tiny.passages), model.encode_query(asked)
     ours = vectors(retriever, tiny), inference.encode_queries(retriever, asked)
     np.testing.assert_allclose(ours[0], passages, atol=2e-6)
     np.testing.assert_allclose(ours[1], queries, atol=2e-6)
     np.testing.assert_allclose(ours[1] @ ours[0].T, model.similarity(queries, passages), rtol=1e-5)
-    assert "MISSING" not in caplog.text
-
-
-def test_a_new_head_depends_on_the_seed_alone(tiny):
-    def head(seed: int) -> torch.Tensor:
-        torch.manual_seed(0)
-        model = checkpoint.start_model(
-            tiny.encoder, "reranker", max_length=40, precision="fp32", seed=seed
-        )
-        return model.network.classifier.weight
-
-    first = head(1)
-    torch.rand(3)
-    assert (head(1) == first).all()
-    assert (head(2) != first).any()
 
 
 def test_check_says_what_the_folder_is(retriever, tiny):
     found = checkpoint.check(retriever, "retriever")
-    lengths = {"query_length": 16, "passage_length": 32}
-    assert found == {
-        "kind": "retriever",
-        **lengths,
-        "precision": "fp32",
-        "pooling": "cls",
-        "similarity": "dot",
-    }
+    assert HOW.items() <= found.items()
+    assert (found["head"], found["pooling"], found["similarity"]) == ("dense", "cls", "dot")
     with pytest.raises(InputError, match="contains a retriever, not a reranker"):
         checkpoint.check(retriever, "reranker")
     with pytest.raises(InputError, match="no cdmae.json"):
@@ -120,21 +79,14 @@ def test_check_says_what_the_folder_is(retriever, tiny):
     (retriever / "cdmae.json").write_text(json.dumps({"kind": "retriever", "query_length": 16}))
     with pytest.raises(InputError, match="lacks passage_length"):
         checkpoint.check(retriever, "retriever")
-    (retriever / "cdmae.json").write_text("{")
-    with pytest.raises(InputError, match="is not JSON"):
-        checkpoint.check(retriever, "retriever")
 
 
 def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path):
     for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_bytes((tiny.encoder / name).read_bytes())
-    (tmp_path / "cdmae.json").write_text(
-        '{"kind": "reranker", "max_length": 9, "precision": "fp32"}'
-    )
-    with pytest.raises(
-        InputError,
-        match=r"lacks bert\.pooler\.dense\.bias, .*, classifier\.bias and 1 more weights",
-    ):
+    described = {"kind": "reranker", "max_length": 9, "precision": "fp32"}
+    (tmp_path / "cdmae.json").write_text(json.dumps(described))
+    with pytest.raises(InputError, match=r"lacks bert\.pooler\.dense\.bias, .* and 1 more weights"):
         checkpoint.load(tmp_path, "reranker")
 
 

@@ -57,9 +57,7 @@ def test_without_prompts_files_and_sequences_are_as_before(tiny, tmp_path):
     plain = stage("retriever").model()
     model = checkpoint.start_model(tiny.encoder, "retriever", **plain)
     checkpoint.save(tmp_path, model, tiny.encoder, {})
-    assert set(read_json(tmp_path / "cdmae.json")) == {
-        "kind", "query_length", "passage_length", "precision", "pooling", "similarity"
-    }  # fmt: skip
+    assert not PROMPTS.keys() & read_json(tmp_path / "cdmae.json").keys()
     assert set(read_json(tmp_path / "config_sentence_transformers.json")) == {"similarity_fn_name"}
     tokens = read_tokens(tiny.tokens)
     rows = np.arange(PASSAGES)

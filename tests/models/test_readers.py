@@ -1,27 +1,20 @@
-"""Model folders as other programs read them: files, permissions, the same vectors in every version.
+"""Model folders as other programs read them: files, permissions, tokenizers.
 
-Several versions of sentence-transformers are run. For programs that are not run, the tests check
-the files that their code reads: text-embeddings-inference (``router/src/lib.rs``), vLLM
-(``vllm/transformers_utils/config.py``), fastembed (``fastembed/common/preprocessor_utils.py``).
+For programs that are not run, the tests check the files that their code reads:
+text-embeddings-inference (``router/src/lib.rs``), vLLM (``vllm/transformers_utils/config.py``),
+fastembed (``fastembed/common/preprocessor_utils.py``), older versions of sentence-transformers.
 """
 
 import dataclasses
-import json
 import os
 import stat
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
-import old_versions
 import pytest
 import tiny_pretraining
 import tiny_tokenizers
-from any_kind import as_objective
 from card_facts import FACTS, measures
-from load_elsewhere import too_old
-from test_models import save, vectors
+from test_models import save
 from tiny_pretraining import SETTINGS
 from tiny_training import stage, train
 from tokenizers import Tokenizer
@@ -30,13 +23,10 @@ from transformers import AutoTokenizer
 from cdmae.evaluation.per_query import write_measures
 from cdmae.files import read_json
 from cdmae.finetuning import reranker, retriever
-from cdmae.models import checkpoint, metadata, sequences
+from cdmae.models import checkpoint, metadata
 from cdmae.report import card
-from cdmae.retrieval import reranking
 from cdmae.retrieval import vectors as inference
-from cdmae.tokens.corpus import read_tokens
 
-HERE = Path(__file__).resolve().parents[1]
 POOLING = {
     "modules.json",
     "sentence_bert_config.json",
@@ -48,127 +38,10 @@ ALL = {
     "special_tokens_map.json", "steps.tsv",
 }  # fmt: skip
 FILES = {
-    "encoder": ALL | POOLING | {"retrieval.tsv", "bottleneck.tsv"},
+    "encoder": ALL | POOLING | {"bottleneck.tsv"},
     "retriever": ALL | POOLING | {"cdmae.json", "README.md"},
     "reranker": ALL | {"cdmae.json", "README.md"},
 }
-ENCODERS = {
-    "cls": {},
-    "mean": {"pooling": "mean"},
-    "condenser": {"objective": "condenser", "early_layers": 1},
-}
-
-
-# --- the same vectors in every version ------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def encoders(inputs, tmp_path_factory):
-    """The folder of an encoder for each pooling of its training."""
-    folder = tmp_path_factory.mktemp("encoders")
-    quick = dataclasses.replace(SETTINGS, steps=1)
-    made = {}
-    for name, changed in ENCODERS.items():
-        settings = as_objective(changed.get("objective", "mae"), quick, **changed)
-        made[name] = tiny_pretraining.run(inputs, folder / name, settings)
-    return made
-
-
-@pytest.fixture(scope="module")
-def models(tiny, encoders, tmp_path_factory):
-    """What is loaded, and the vectors or scores that it gives here, by name."""
-    folder = tmp_path_factory.mktemp("models")
-    loaded, ours = {}, {}
-
-    for pooling, similarity in (("cls", "dot"), ("mean", "cosine")):
-        name = f"retriever {pooling} {similarity}"
-        lengths = {"query_length": 16, "passage_length": 32}
-        how = {"precision": "fp32", "pooling": pooling, "similarity": similarity}
-        made = save(
-            checkpoint.start_model(tiny.encoder, "retriever", **lengths, **how),
-            folder / name,
-            tiny.encoder,
-        )
-        ours[name] = vectors(made, tiny)[:40]
-        loaded[name] = {"kind": "retriever", "folder": str(made), "texts": tiny.passages[:40]}
-
-    texts = [
-        "w1 w2 w3",
-        "w40",
-        " ".join(f"w{number}" for number in range(14)),
-    ]  # the last is as long as may be
-    for name, encoder in encoders.items():
-        pooling = ENCODERS[name].get("pooling", "cls")
-        how = {"query_length": 16, "passage_length": 16, "precision": "fp32", "pooling": pooling}
-        made = save(
-            checkpoint.start_model(encoder, "retriever", **how), folder / f"of {name}", encoder
-        )
-        ours[f"encoder {name}"] = inference.encode_queries(made, texts)
-        loaded[f"encoder {name}"] = {"kind": "encoder", "folder": str(encoder), "texts": texts}
-
-    lengths = {"query_length": 32, "passage_length": 32, "precision": "fp32"}
-    late = {"dimensions": 12, "match": "any", "expansion": "unattended", "skip_punctuation": True}
-    pooled = {"pooling": "cls", "similarity": "dot", "dense_weight": 0.5}
-    for head, settings in {"sparse": {}, "unified": pooled, "multi": late}.items():
-        model = checkpoint.start_model(
-            tiny.encoder, "retriever", head=head, seed=1, **lengths, **settings
-        )
-        made = save(model, folder / head, tiny.encoder)
-        found = inference.encode_queries(made, tiny.queries)
-        if head == "multi":
-            ours[head] = found.values
-        else:
-            ours[head] = (found.sparse if head == "unified" else found).toarray()
-        kind = "multi" if head == "multi" else "sparse"
-        loaded[head] = {"kind": kind, "folder": str(made), "texts": tiny.queries}
-
-    pairs = [
-        (query, passage) for query, passage in zip(tiny.queries, tiny.passages[7:], strict=False)
-    ]
-    judge = checkpoint.start_model(
-        tiny.encoder, "reranker", max_length=40, precision="fp32", seed=3
-    )
-    made = save(judge, folder / "reranker", tiny.encoder)
-    rows = np.arange(len(pairs))
-    asked, passages = sequences.queries(tiny.queries, made, 1), read_tokens(tiny.tokens)
-    ours["reranker"] = reranking.score(judge, asked, rows, passages, rows + 7)
-    loaded["reranker"] = {"kind": "reranker", "folder": str(made), "texts": pairs}
-    return loaded, ours
-
-
-@pytest.fixture(scope="module")
-def elsewhere(models, tmp_path_factory):
-    """The arrays of each version by name, the error output, and why a version was not run."""
-    folder, packages, reasons = tmp_path_factory.mktemp("elsewhere"), {}, {}
-    for version in old_versions.WHEELS:
-        try:
-            packages[version] = str(old_versions.fetch(version))
-        except pytest.skip.Exception as reason:
-            reasons[version] = reason
-    if not packages:
-        return {}, "", reasons
-    job = {"packages": packages, "models": models[0], "output": str(folder)}
-    (folder / "job.json").write_text(json.dumps(job))
-    command = [sys.executable, str(HERE / "load_elsewhere.py"), str(folder / "job.json")]
-    said = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False).stderr
-    found = {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}
-    return found, said, reasons
-
-
-@pytest.mark.parametrize("version", old_versions.WHEELS)
-def test_every_version_of_sentence_transformers_gives_our_vectors(models, elsewhere, version):
-    found, said, reasons = elsewhere
-    if version in reasons:
-        raise reasons[version]
-    assert version in found, said
-    known = {name for name, model in models[0].items() if not too_old(version, model["kind"])}
-    assert found[version].keys() == known
-    for name in known:
-        ours = models[1][name]
-        np.testing.assert_allclose(found[version][name], ours, atol=1e-5, err_msg=name)
-
-
-# --- files and modes ------------------------------------------------------------------------------
 
 
 def made(kind, tiny, inputs, folder):
@@ -183,10 +56,10 @@ def made(kind, tiny, inputs, folder):
     return folder / "released"
 
 
-@pytest.mark.parametrize("mask", [0o027], ids=oct)
 @pytest.mark.parametrize("kind", FILES)
-def test_a_folder_has_these_files_with_modes_by_the_umask(kind, mask, tiny, inputs, tmp_path):
+def test_a_folder_has_these_files_with_modes_by_the_umask(kind, tiny, inputs, tmp_path):
     """A colleague, or the user of a container, who may read one file of a model may read all."""
+    mask = 0o027
     before = os.umask(mask)
     try:
         folder = made(kind, tiny, inputs, tmp_path)
@@ -201,41 +74,42 @@ def test_a_folder_has_these_files_with_modes_by_the_umask(kind, mask, tiny, inpu
         assert oct(stat.S_IMODE(path.stat().st_mode)) == oct(allowed & ~mask), path
 
 
-@pytest.mark.parametrize("kind", ["encoder", "retriever"])
-def test_the_pooling_is_written_for_every_reader(kind, tiny, encoders, tmp_path):
+def test_an_encoder_is_a_sentence_transformer_with_the_pooling_of_its_training(inputs, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    settings = dataclasses.replace(SETTINGS, steps=1, pooling="mean")
+    encoder = tiny_pretraining.run(inputs, tmp_path, settings)
+    how = {"query_length": 16, "passage_length": 16, "precision": "fp32", "pooling": "mean"}
+    model = checkpoint.start_model(encoder, "retriever", **how)
+    # the last is as long as may be
+    texts = ["w1 w2 w3", "w40", " ".join(f"w{number}" for number in range(14))]
+    ours = inference.encode_queries(save(model, tmp_path / "model", encoder), texts)
+    theirs = SentenceTransformer(str(encoder), device="cpu").encode(texts)
+    np.testing.assert_allclose(theirs, ours, atol=1e-5)
+
+
+def test_the_pooling_is_written_for_every_reader(tiny, tmp_path):
     """TEI and older readers know only the names of sentence-transformers 2.
 
     TEI requires all four modes. vLLM reads the length only next to the other key. Versions of
     sentence-transformers before 6 refuse any further key.
     """
-    if kind == "encoder":
-        folder, width, longest = encoders["mean"], 16, 16
-    else:
-        lengths = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
-        model = checkpoint.start_model(
-            tiny.encoder, "retriever", **lengths, pooling="mean", similarity="cosine"
-        )
-        folder, width, longest = save(model, tmp_path / "model", tiny.encoder), 32, 32
+    how = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
+    how |= {"pooling": "mean", "similarity": "cosine"}
+    model = checkpoint.start_model(tiny.encoder, "retriever", **how)
+    folder = save(model, tmp_path / "model", tiny.encoder)
     parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
-    similarity = "dot" if kind == "encoder" else "cosine"
-    assert read_json(folder / "modules.json") == [
-        {
-            "idx": index,
-            "name": str(index),
-            "path": path,
-            "type": f"sentence_transformers.models.{name}",
-        }
-        for index, (path, name) in enumerate(parts[: 2 if kind == "encoder" else 3])
-    ]
-    assert read_json(folder / "sentence_bert_config.json") == {
-        "max_seq_length": longest,
-        "do_lower_case": False,
-    }
-    assert read_json(folder / "config_sentence_transformers.json") == {
-        "similarity_fn_name": similarity
-    }
+    modules = []
+    for index, (path, name) in enumerate(parts):
+        kind = f"sentence_transformers.models.{name}"
+        modules.append({"idx": index, "name": str(index), "path": path, "type": kind})
+    assert read_json(folder / "modules.json") == modules
+    lengths = {"max_seq_length": 32, "do_lower_case": False}
+    assert read_json(folder / "sentence_bert_config.json") == lengths
+    options = {"similarity_fn_name": "cosine"}
+    assert read_json(folder / "config_sentence_transformers.json") == options
     assert read_json(folder / "1_Pooling/config.json") == {
-        "word_embedding_dimension": width,
+        "word_embedding_dimension": 32,
         "pooling_mode_cls_token": False,
         "pooling_mode_mean_tokens": True,
         "pooling_mode_max_tokens": False,
@@ -243,12 +117,13 @@ def test_the_pooling_is_written_for_every_reader(kind, tiny, encoders, tmp_path)
     }
 
 
-def test_every_reader_finds_that_scores_of_a_reranker_are_logits(models):
+def test_every_reader_finds_that_scores_of_a_reranker_are_logits(tiny, tmp_path):
     """One key is for sentence-transformers 4 and later and vLLM, the other for earlier versions.
 
     One label makes the model a reranker for TEI.
     """
-    config = read_json(Path(models[0]["reranker"]["folder"], "config.json"))
+    model = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32")
+    config = read_json(save(model, tmp_path / "model", tiny.encoder) / "config.json")
     assert config["architectures"] == ["BertForSequenceClassification"]
     assert config["sentence_transformers"] == {"activation_fn": "torch.nn.modules.linear.Identity"}
     assert config["sbert_ce_default_activation_function"] == "torch.nn.modules.linear.Identity"
@@ -272,21 +147,5 @@ def test_a_tokenizer_reads_as_before_by_transformers_and_fastembed(kind, tmp_pat
     fast = Tokenizer.from_file(str(folder / "tokenizer.json"))
     fast.enable_truncation(read_json(folder / "tokenizer_config.json")["model_max_length"])
     fast.add_special_tokens(list(named.values()))
-    assert [each.ids for each in fast.encode_batch(texts)] == after(texts, truncation=True)[
-        "input_ids"
-    ]
-
-
-# --- encoders as starts ---------------------------------------------------------------------------
-
-
-def test_no_file_of_a_model_names_the_folder_of_its_start(tiny, tmp_path):
-    encoder = tiny_pretraining.started(tiny.encoder, tmp_path / "secret")
-    trained = train(
-        retriever,
-        dataclasses.replace(tiny, encoder=encoder),
-        tmp_path,
-        stage("retriever", epochs=1.0),
-    )
-    for path in filter(Path.is_file, trained.rglob("*")):
-        assert str(tmp_path).encode() not in path.read_bytes(), path.name
+    cut = after(texts, truncation=True)["input_ids"]
+    assert [each.ids for each in fast.encode_batch(texts)] == cut

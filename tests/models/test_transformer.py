@@ -1,17 +1,13 @@
 """The packed forward equals transformers' padded one: states, gradients, chosen rows; and dropout."""
 
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from tiny_models import padded
-from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import BertConfig, BertModel
-from varlen import varlen_attn
 
 from cdmae.models import attention, packed, transformer
 from cdmae.models.ragged import Ragged
@@ -27,16 +23,14 @@ SIZES = {
 SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, 11, 12, 3], [2, 20, 21, 22, 23, 24, 25, 3]]
 
 
-def bert(**extra: object) -> BertModel:
+def bert(**extra):
     torch.manual_seed(0)
     return BertModel(
         BertConfig(**SIZES, initializer_range=0.3, **extra), add_pooling_layer=False
     ).eval()
 
 
-def states(
-    model: nn.Module, sequences: list[list[int]], types: list[list[int]] | None = None
-) -> Tensor:
+def states(model, sequences, types=None):
     """What transformers computes, its padding cut away: [S, D]."""
     read = padded(sequences, types=types)
     return model(**read).last_hidden_state[read["attention_mask"].bool()]
@@ -51,28 +45,6 @@ def test_pairs_use_their_types():
     found = transformer.hidden_states(model, batch)[: len(expected)]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     assert not torch.allclose(found, states(model, SEQUENCES), atol=1e-3)
-
-
-def same_gradients(model: nn.Module, found: Tensor, expected: Tensor) -> None:
-    """Compare the gradients of the squares with respect to every weight."""
-    sides = (
-        torch.autograd.grad(states.square().sum(), list(model.parameters()))
-        for states in (found, expected)
-    )
-    for one, other in zip(*sides, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-
-
-@pytest.mark.parametrize("chosen", [[0, 2, 7, 12, 18], [5], []])
-def test_last_layer_at_chosen_rows(chosen):
-    """The same numbers as all rows, and the same gradient."""
-    model = bert()
-    batch = packed.pack(SEQUENCES)
-    rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
-    whole = transformer.hidden_states(model, batch)[chosen]
-    part = transformer.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
-    torch.testing.assert_close(part, whole, atol=1e-5, rtol=1e-5)
-    same_gradients(model, part, whole)
 
 
 def test_dropout_follows_its_generator():
@@ -100,35 +72,6 @@ def test_drop_keeps_the_mean(kind):
     assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
     shares = (found.view(-1, 4) == 0).float().mean(0)
     assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
-
-
-@pytest.mark.parametrize("chosen", [[0, 6, 18], [0, 5, 7, 11], [5], []])
-def test_the_cuda_kernel_is_called_with_packed_rows(chosen, monkeypatch):
-    """States and gradients, at rows of some passages, at [CLS] (at most one row each), and where
-    nothing is predicted.
-
-    Every weight has a gradient with no rows too: processes add theirs up.
-    """
-    monkeypatch.setitem(
-        sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn)
-    )
-    model, batch = bert(), packed.pack(SEQUENCES)
-    rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
-    expected = learnt(model, batch, rows)
-    monkeypatch.setattr(attention, "attend", lambda *given: attention._varlen(*given[:5]))
-    for one, other in zip(learnt(model, batch, rows), expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
-
-
-def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Tensor]:
-    """The last states at `rows` and the vectors, each followed by the gradients of their squares."""
-    states = transformer.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
-    vectors, weights = transformer.vectors(model, batch), list(model.parameters())
-    return [
-        one
-        for each in (states, vectors)
-        for one in (each, *torch.autograd.grad(each.square().sum(), weights))
-    ]
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from any_kind import as_objective
 from made_up import make_model
 from torch.utils.flop_counter import FlopCounterMode
 
-from cdmae import collections
 from cdmae.config.load import load
 from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
+from cdmae.formats import duration, plain_spaces
 from cdmae.plan import flops
 from cdmae.plan.flops import Network, Size
 from cdmae.plan.machine import Machine
@@ -96,13 +96,11 @@ def test_trainings_scores_and_searches_by_hand(plan):
     assert ("searches", "bm25") not in found and ("pre-training", "none") not in found
 
 
-def test_pre_training_stops_at_take_step_and_a_snapshot_costs_nothing(values, plan):
+def test_pre_training_stops_at_take_step(values, plan):
     whole = flops_of(plan)["pre-training", "cdmae"]
     values["encoders"]["cdmae"]["take_step"] = 4
-    values["encoders"]["early"] = {"snapshot_of": "cdmae", "take_step": 2}
     found = flops_of(Plan(load({**values, "results": plan.config.results})))
     assert found["pre-training", "cdmae"] == pytest.approx(whole * 4 / 10)
-    assert ("pre-training", "early") not in found
 
 
 def test_the_paper_on_h200s():
@@ -120,12 +118,12 @@ def test_the_paper_on_h200s():
     assert hours["teachers", "cdmae-stage3-simlm"] == pytest.approx(1.1, rel=0.25)
 
 
-def test_a_finished_result_is_not_to_do_and_missing_space_is_told(plan, tmp_path, monkeypatch):
-    (tmp_path / "encoders/cdmae").mkdir(parents=True)
-    rows = text(plan, Machine(2, 1, "h100")).splitlines()
-    trained = next(row for row in rows if row.startswith("pre-training"))
-    assert trained.split()[1:4] == ["2", "of", "3"]
-    assert any("GPU-hours" in row for row in rows) and "NOT ENOUGH" not in "".join(rows)
+def test_the_plan_adds_the_start_of_jobs_and_tells_missing_space(plan, monkeypatch):
+    fast = Machine(2, 1, "h100")
+    page = text(plan, fast)
+    assert "GPU-hours" in page and "NOT ENOUGH" not in page
+    seconds = 8 * len(plan.estimates()) + sum(flops_of(plan).values()) / fast.rate
+    assert f"time   {plain_spaces(duration(seconds))} or more" in page
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, 1000))
     assert "NOT ENOUGH" in text(plan, Machine(2))
 
@@ -143,10 +141,3 @@ def test_the_mean_of_cut_lengths():
     lengths = np.random.default_rng(1).gamma(2.0, 100 * 1.35 / 2, 1_000_000)
     expected = 2 + np.minimum(lengths, 62).mean()
     assert Size(1, 100.0, {}).tokens(64) == pytest.approx(expected, rel=0.002)
-
-
-def test_sources_tell_sizes():
-    published = collections.source("ir_datasets").Settings(
-        dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"}
-    )
-    assert published.expected() == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})

@@ -4,12 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import tiny_objectives
-import torch
 from any_kind import as_objective
 from tiny_objectives import SETTINGS, V, reader_of
 
-from cdmae.pretraining.objectives import contriever
 from cdmae.tokens.corpus import Tokens
 
 LENGTH = 40
@@ -53,19 +50,6 @@ def test_a_share_of_the_tokens_of_a_crop_is_deleted():
     assert not masked.chosen.any()
     other = reader(deletion=0.1, seed=4).read(0, 1)[0].sides["encoder"]
     assert not np.array_equal(other.inputs.lengths, masked.inputs.lengths)
-
-
-# --- weights and settings -------------------------------------------------------------------------
-
-
-def test_no_part_of_an_untied_head_waits_for_a_gradient():
-    """Processes add up the gradients of all trained weights."""
-    model = tiny_objectives.language_model()
-    head = model.cls.predictions.decoder
-    head.weight = torch.nn.Parameter(head.weight.detach().clone())
-    made = contriever.Contriever(model, as_objective("contriever", SETTINGS), 5)
-    assert not any(weight.requires_grad for weight in made.model.cls.parameters())
-    assert all(weight.requires_grad for weight in made.model.bert.embeddings.parameters())
 
 
 def test_settings_without_effect_are_named_and_those_that_do_not_fit_refused():

@@ -1,7 +1,5 @@
 """What holds for every objective in the folder."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from any_kind import as_objective
@@ -16,41 +14,17 @@ from tiny_objectives import (
     network_of,
     reader,
     same,
-    whole,
 )
 from torch.nn import functional
 
 from cdmae import masking
 from cdmae.config.encoders import Pooled
 from cdmae.config.objectives import OBJECTIVES
-from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import _prediction, objective, objectives
 from cdmae.training import setup
 from tests.naive import Naive
 
 EVERY = pytest.mark.parametrize("name", objectives())
-
-
-def test_every_objective_of_the_config_has_a_network() -> None:
-    assert {*objectives(), "none"} == OBJECTIVES.keys()
-    assert all(objective(name).name == name for name in objectives())
-
-
-@EVERY
-def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
-    """A loss to be differentiated with respect to every weight; numbers that add up to it; the
-    encoder as `model`.
-    """
-    network = network_of(name)
-    loss, numbers = learnt(network, first(name))
-    assert torch.isfinite(loss)
-    assert all(value.ndim == 0 and not value.requires_grad for value in numbers.values())
-    assert numbers.keys() == {"encoder_loss", "decoder_loss", "spread"}
-    torch.testing.assert_close(loss.detach(), numbers["encoder_loss"] + numbers["decoder_loss"])
-    assert network.model.config.model_type == "bert"
-    assert all(
-        each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias")
-    )
 
 
 @pytest.mark.parametrize(
@@ -71,13 +45,20 @@ def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
         ("condenser", {"early_layers": 2}),
     ],
 )
-def test_every_objective_is_its_naive_form(name: str, changed: dict[str, float]) -> None:
+def test_every_objective_is_its_naive_form(name, changed):
     """Loss and gradient of the formulas, padded and with the head everywhere."""
     # Contriever's own temperature makes its gradients, and their rounding, 20 times as large.
     fixed = {"temperature": 1.0} if name == "contriever" else {}
     network, step = network_of(name, **fixed, **changed), first(name)
     loss, numbers = learnt(network, step)
     same(network, loss, Naive(name, network)(step))
+    assert numbers.keys() == {"encoder_loss", "decoder_loss", "spread"}
+    assert all(value.ndim == 0 and not value.requires_grad for value in numbers.values())
+    torch.testing.assert_close(loss.detach(), numbers["encoder_loss"] + numbers["decoder_loss"])
+    learning = gradients(network, learnt(network, step)[0])
+    assert all(each.any() for key, each in learning.items() if "key.bias" not in key)
+    idle = [key for key, _ in network.named_parameters() if key not in learning]
+    assert all(name == "contriever" and "predictions" in key for key in idle)
     assert numbers["spread"] > 0.01
     if changed:
         usual = first(name, settings=network_of(name, **fixed).settings)
@@ -85,7 +66,7 @@ def test_every_objective_is_its_naive_form(name: str, changed: dict[str, float])
 
 
 @pytest.mark.parametrize("at_once", [7 * V, 24 * V])
-def test_logits_in_pieces_change_nothing(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logits_in_pieces_change_nothing(at_once, monkeypatch):
     network, step = network_of("mae"), first("mae")
     whole_loss = learnt(network, step)[0]
     monkeypatch.setitem(_prediction.LOGITS_AT_ONCE, "cpu", at_once)
@@ -95,7 +76,7 @@ def test_logits_in_pieces_change_nothing(at_once: int, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("kind", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("lead", [-20.0, 0.0, 6.0, 10.5])
 @pytest.mark.parametrize("size", [1.0, 1e-7])
-def test_small_losses_have_the_gradient_of_float64(kind: str, lead: float, size: float) -> None:
+def test_small_losses_have_the_gradient_of_float64(kind, lead, size):
     """With logits that bfloat16 holds, whatever it makes of probabilities near 1; the losses are 24
     to .001, and a global batch's weights are too small for float16.
     """
@@ -118,39 +99,8 @@ def test_small_losses_have_the_gradient_of_float64(kind: str, lead: float, size:
 
 
 @EVERY
-def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
-    """Both losses fall on one batch as far as they can: gradients reach everything that must learn."""
-    network = objective(name)(language_model(), as_objective(name, SETTINGS), seed=5).eval()
-    batch, step = whole(first(name)), first(name)
-    adam, begin = setup.adamw(network.parameters(), 0.0), {}
-    for done in range(60):
-        setup.set_rate(adam, setup.learning_rate(done, 60, 6, 1e-2))
-        loss, numbers = learnt(network, step)
-        loss.backward()
-        adam.step()
-        adam.zero_grad()
-        begin = begin or numbers
-    least = least_of(name, batch)
-    for side in ("encoder_loss", "decoder_loss"):
-        assert numbers[side] - least[side] <= 0.25 * (begin[side] - least[side])
-
-
-def least_of(name: str, batch: Batch) -> dict[str, float]:
-    """What the losses cannot fall below: the entropy of the bags of words."""
-    bound = {"encoder_loss": 0.0, "decoder_loss": 0.0}
-    if name in ("bowdpr", "dupmae"):
-        from cdmae.pretraining.objectives.bowdpr import bags_of
-
-        found, number = bags_of(batch["passage"], V)
-        distinct = found.sum(1, keepdim=True)
-        share = distinct / (number if name == "dupmae" else distinct.clamp_min(1))
-        bound["decoder_loss"] = float((share * distinct.clamp_min(1).log()).mean())
-    return bound
-
-
-@EVERY
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
-def test_mixed_precision_gives_nearly_the_same_loss(name: str, precision: str) -> None:
+def test_mixed_precision_gives_nearly_the_same_loss(name, precision):
     """Weights, states and losses stay in float32; SimLM's generator may sample other words."""
     network, step = network_of(name), first(name)
     expected = learnt(network, step)[0]
@@ -162,7 +112,7 @@ def test_mixed_precision_gives_nearly_the_same_loss(name: str, precision: str) -
 
 
 @EVERY
-def test_a_batch_with_nothing_to_predict_teaches_nothing(name: str) -> None:
+def test_a_batch_with_nothing_to_predict_teaches_nothing(name):
     """Passages of no word or of one, of which none is masked: the loss and its gradient are finite."""
     network = network_of(name)
     loss, _ = learnt(network, first(name, lengths=(1, 0, 0, 0, 1, 0, 0, 3)))
@@ -171,23 +121,17 @@ def test_a_batch_with_nothing_to_predict_teaches_nothing(name: str) -> None:
 
 
 @EVERY
-def test_weights_are_a_function_of_the_seed(name: str) -> None:
-    state = torch.get_rng_state()
+def test_new_weights_are_a_function_of_the_seed(name):
     model = language_model()
-    torch.set_rng_state(state)
-    one, again, other = (
-        objective(name)(model, as_objective(name, SETTINGS), seed).state_dict()
-        for seed in (1, 1, 2)
-    )
-    new = [key for key in one if not key.startswith("model.") and one[key].ndim > 1]
+    settings = as_objective(name, SETTINGS)
+    one, again, other = (objective(name)(model, settings, seed).state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(one[key], again[key]) for key in one)
     if name not in ("bowdpr", "contriever", "mlm"):
-        assert any(not torch.equal(one[key], other[key]) for key in new)
-    assert torch.equal(state, torch.get_rng_state())
+        assert any(not torch.equal(one[key], other[key]) for key in one)
 
 
 @EVERY
-def test_a_side_predicts_what_it_masks_or_every_token(name: str) -> None:
+def test_a_side_predicts_what_it_masks_or_every_token(name):
     """Sides are masked in the settings' shares; plain ones and RetroMAE's decoder predict all."""
     lengths = (10, 10, 10, 10, 10, 10, 10)
     source = reader(name, lengths=lengths)
@@ -207,14 +151,14 @@ def test_a_side_predicts_what_it_masks_or_every_token(name: str) -> None:
         assert not masked.chosen[~real].any()
 
 
-def test_the_decoder_of_lexmae_masks_all_that_the_encoder_masks() -> None:
+def test_the_decoder_of_lexmae_masks_all_that_the_encoder_masks():
     step = first("lexmae")
     encoder, decoder = (step.sides[side].chosen for side in ("encoder", "decoder"))
     assert encoder.any() and decoder[encoder].all() and decoder.sum() > encoder.sum()
 
 
 @pytest.mark.parametrize("name", ["mae", "lexmae"])
-def test_spread_is_zero_where_all_passages_have_the_same_vector(name: str) -> None:
+def test_spread_is_zero_where_all_passages_have_the_same_vector(name):
     """The number that reveals a collapse."""
     network = network_of(name)
     with torch.no_grad():

@@ -309,7 +309,7 @@ def test_the_files_for_papers_have_the_same_cells_and_a_command_per_row(run, rea
     tex = (folder / "results.tex").read_text()
     mean = shown(read, "cdmae-stage1", [TEST])
     line = next(line for line in markdown.splitlines() if line.startswith("| cdmae-stage1 "))
-    files = " ".join(f"results/measures/cdmae-stage1{at}.tsv" for at in ("", "@43", "@44"))
+    files = " ".join(f"results/measured/cdmae-stage1{at}.tsv" for at in ("", "@43", "@44"))
     assert mean in line and f"`./run {files}`" in line
     assert f"% cdmae-stage1: ./run {files}\n" in tex
     assert mean.replace("±", r"$\pm$") in tex and r"\toprule" in tex and r"\bfseries" in tex

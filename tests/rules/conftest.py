@@ -31,7 +31,7 @@ def grown(values, whole, tmp_path_factory):
     if "grown" not in PLANNED:
         grow(values, tmp_path_factory.mktemp("grown"))
         targets = ["out/trec/bm25/docs.dev.run", "out/collections/written/about.json"]
-        targets += ["out/encoders/early", "table_stages"]
+        targets += ["out/encoders/spans", "table_stages"]
         PLANNED["grown"] = Jobs(plan(values, "all", *targets))
         PLANNED["grown"].config = load(values)
     return PLANNED["grown"]
@@ -52,10 +52,8 @@ def grow(values, folder):
         "more-docs": expanded | {"of": docs},
         "more-other": expanded | {"of": {"source": "toy"}},
         "written": {"source": "expanded", "of": docs, "model": writer},
-        "made": {
-            "source": "pseudo", "of": docs, "method": "written", "keywords_of": ["ami", "small", "docs"],
-        },
-    }  # fmt: skip
+        "made": {"source": "pseudo", "of": docs, "method": "written", "texts": str(texts)},
+    }
     values["report"] = {"methods": {"CDMAE, stage 1": "one"}}
     stages |= {
         "own": own,
@@ -68,7 +66,7 @@ def grow(values, folder):
     values["encoders"] |= {
         "general": {"collection": "other"},
         "both": {"after": "general"},
-        "early": {"snapshot_of": "general", "take_step": 2},
+        "spans": {"decoder_masking": "pmi_span"},
     }
     values["systems"] |= {
         "t5": {"kind": "bm25", "passages": {"docs": "more-docs", "other": "more-other"}},

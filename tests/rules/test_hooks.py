@@ -36,36 +36,30 @@ def test_a_run_deletes_what_it_finished_and_nothing_of_others(tmp_path):
     assert [folder.exists() for folder in (*states, *pieces)] == [False, True, False, True]
 
 
-def changed(before, now):
-    """The reason of a job whose parameters were recorded as texts."""
-    reason = Reason()
-    reason.params_changed = ParamsChange(only_old={before}, only_new={now}, files={"a"})
-    return reasons.of_job(reason)
-
-
 BEFORE = {"settings": {"alpha": 4.0, "margin": 0.1, "most": [float("inf")]}, "seed": 42}
 NOW = {"settings": {"alpha": 0.5, "depth": 9, "most": [float("inf")]}, "seed": 42}
 CODE = [{"cdmae.files": "1", "workflow.scripts.fuse": each} for each in "12"]
-MANY = [{f"key{number}": each for number in range(7)} for each in "12"]
 
 
 @pytest.mark.parametrize(
     ("before", "now", "words"),
     [
-        (BEFORE, NOW, "alpha was 4.0 and is 0.5; margin was 0.1 and is not set; "
-                      "depth was not set and is 9"),
-        (*CODE, "code of workflow.scripts.fuse"),
-        ({"content of a": "1"}, {"content of a": "2"}, "content of a"),
-        (*MANY, "; ".join(f"key{number} was 1 and is 2" for number in range(5)) + "; 2 more"),
+        (BEFORE, NOW, ["alpha was 4.0 and is 0.5", "margin was 0.1", "depth was not set"]),
+        (*CODE, ["code of workflow.scripts.fuse"]),
+        ({"content of a": "1"}, {"content of a": "2"}, ["content of a"]),
+        ("alpha: 4.0", NOW, ["its parameters"]),
     ],
-)  # fmt: skip
+)
 def test_a_change_is_named_by_its_keys(before, now, words):
-    found = changed(repr(before), repr(now))
-    assert found.replace('"', "") == words
+    """The parameters of a job were recorded as texts."""
+    reason = Reason()
+    reason.params_changed = ParamsChange(only_old={repr(before)}, only_new={repr(now)}, files={"a"})
+    named = reasons.of_job(reason).split("; ")
+    assert len(named) == len(words)
+    assert all(map(str.startswith, named, words))
 
 
 def test_other_reasons_are_named_too():
-    assert "another version" in changed("'alpha: 4.0'", repr(NOW))
     reason = Reason()
     reason.forced = True
     assert reasons.of_job(reason) == "forced"

@@ -57,21 +57,7 @@ def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
         assert not api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile").lint()
 
 
-def test_the_profile_of_slurm_hides_the_guessing_of_an_account(caplog, monkeypatch):
-    """Nobody names one where none is needed; what is guessed is said."""
-    from snakemake.logging import logger
-    from snakemake.profiles import ProfileConfigFileParser
-
-    monkeypatch.setattr(logger, "filters", [])
-    with open(SLURM) as file:
-        ProfileConfigFileParser().parse(file)
-    logger.warning("No SLURM account given, trying to guess.")
-    logger.warning("Unable to guess SLURM account. Trying to proceed without.")
-    logger.warning("Guessed SLURM account: physics")
-    assert caplog.messages == ["Guessed SLURM account: physics"]
-
-
-def test_profiles_resume_and_go_on_and_only_that_of_a_cluster_tries_again():
+def test_profiles_resume_and_only_that_of_a_cluster_tries_again():
     """Retries in a rule would multiply with those of a cluster."""
     rules = "".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
     assert not re.search(r"\bretries\b", rules)

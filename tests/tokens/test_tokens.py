@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-import sentencepiece
+from transformers import BertTokenizer
 
 from cdmae.errors import InputError
 from cdmae.tokens import tokenise, vocabulary
@@ -123,34 +123,16 @@ def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
         tokenise.train_pieces(ENGLISH, 20)
 
 
-def test_a_checkpoint_with_only_a_sentencepiece_model_is_read(tmp_path):
-    """Older checkpoints of XLM-R have no tokenizer.json; transformers converts them."""
-    texts = [f"the quick brown fox {number} jumps over lazy dogs" for number in range(200)]
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts), model_prefix=str(tmp_path / "sentencepiece.bpe"), vocab_size=50,
-        hard_vocab_limit=False, unk_id=0, bos_id=1, eos_id=2, minloglevel=2,
-    )  # fmt: skip
-    (tmp_path / "sentencepiece.bpe.vocab").unlink()
-    (tmp_path / "config.json").write_text('{"model_type": "xlm-roberta", "vocab_size": 60}')
-    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
-    assert "▁" in tokenise.load_tokenizer(tmp_path).tokenize("the fox")
-
-
 def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokenizer, tmp_path):
     found = vocabulary.Vocabulary.read(tokenizer)
     pieces = vocabulary.read_pieces(tokenizer)
     special = (found.pad_id, found.cls_id, found.sep_id, found.mask_id)
     assert [pieces[number] for number in special] == ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
-    assert np.flatnonzero(found.special).tolist() == [0, 1, 2, 3, 4]
-    assert found.ordinary.tolist() == list(range(5, found.size))
     for piece, begins in zip(pieces, found.word_starts, strict=True):
         assert begins == (not piece.startswith("##") or piece[2] in "のテキストไทย"), piece
-    from transformers import BertTokenizer
-
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
-    BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(
-        tmp_path
-    )
+    vocab = {piece: index for index, piece in enumerate(pieces)}
+    BertTokenizer(vocab=vocab).save_pretrained(tmp_path)
     found = vocabulary.Vocabulary.read(tmp_path)
     assert found.ordinary.tolist() == [7, 8]
     assert np.flatnonzero(found.special).tolist() == [0, 2, 3, 4, 5]
@@ -175,11 +157,10 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path, read):
 
 @pytest.mark.parametrize("read", [vocabulary.read_backend, tokenise.load_tokenizer])
 def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path, read):
-    """The libraries raise many kinds of errors, in jobs that load tokenizers from the hub, too."""
+    """The libraries raise many kinds of errors."""
     shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
     parts = json.loads((tokenizer / "tokenizer.json").read_text())
-    (tmp_path / "tokenizer.json").write_text(
-        json.dumps({**parts, "normalizer": {"type": "Nobody"}})
-    )
+    parts["normalizer"] = {"type": "Nobody"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
     with pytest.raises(InputError, match=f"{tmp_path}.* (as a tokenizer|can load): "):
         read(tmp_path)

@@ -45,12 +45,10 @@ def tokens(folder):
 def words_of(hugging_face, text):
     """Return the words of a text as lists of ids."""
     read = hugging_face(text, add_special_tokens=False)
-    begins = np.flatnonzero(np.diff([-1, *read.word_ids()]))
-    return (
-        [part.tolist() for part in np.split(np.array(read["input_ids"]), begins[1:])]
-        if len(begins)
-        else []
-    )
+    words = {}
+    for word, piece in zip(read.word_ids(), read["input_ids"], strict=True):
+        words.setdefault(word, []).append(piece)
+    return list(words.values())
 
 
 def test_ids_equal_the_ids_of_the_joined_text(tokens, vocabulary, hugging_face):

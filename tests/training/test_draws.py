@@ -15,7 +15,7 @@ from tiny_training import data_of, gradients, stage, train
 
 from cdmae.config.objectives import NotPretrained
 from cdmae.config.starts import Start
-from cdmae.finetuning import joint, reranker, retriever
+from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.groups import Drawing, Examples
 from cdmae.finetuning.objectives import Objective
 from cdmae.finetuning.selection import select
@@ -24,7 +24,6 @@ from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Masked, Step
 from cdmae.runs import Run
 from cdmae.training.ranks import Ranks
-from cdmae.training.setup import seed_of
 
 
 def prepared(trainer, kind, tiny):
@@ -73,23 +72,6 @@ def test_dropout_follows_seed_and_step(tiny, learning):
     assert torch.equal(one, gradient_of(learn, network, seed=1, step=0))
     assert not torch.equal(one, gradient_of(learn, network, seed=2, step=0))
     assert not torch.equal(one, gradient_of(learn, network, seed=1, step=1))
-
-
-def test_dropout_of_a_teacher_that_learns_follows_seed_and_step(tiny, tmp_path):
-    teacher = train(reranker, tiny, tmp_path, stage("reranker", epochs=0.25))
-    recipe = stage("retriever")
-    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = data_of(tiny, recipe, model)
-    together = joint.JointTeacher.read(teacher, data, torch.device("cpu"))
-    pairs = together.pairs(np.arange(2), data.examples.draw(np.arange(2), 0))
-
-    def scores(seed, step):
-        made = together.scores(pairs, recipe, Ranks(), torch.device("cpu"), seed=seed, step=step)
-        return torch.cat([made.encode(chunk) for chunk in range(len(made.cuts))])
-
-    one = scores(1, 0)
-    assert torch.equal(one, scores(1, 0))
-    assert not torch.equal(one, scores(2, 0)) and not torch.equal(one, scores(1, 1))
 
 
 def test_dropout_differs_between_chunks(tiny):
@@ -227,8 +209,3 @@ def test_order_and_masks_of_pretraining_follow_seed_and_epoch():
         for each, epoch in ((source, 0), (source, 1), (other, 0))
     ]
     assert len(set(orders)) == 3
-
-
-def test_a_key_is_a_hash_of_all_its_numbers():
-    keys = [(1, "a", 0), (2, "a", 0), (1, "b", 0), (1, "a", 1), (1, "a"), (1, "a", 0, 0)]
-    assert len({seed_of(*key) for key in keys}) == len(keys)

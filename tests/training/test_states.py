@@ -1,92 +1,132 @@
-"""Training states: whole or skipped, the last two kept."""
+"""Training states: written whole, the newest kept, one trainer at a time."""
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from tiny_training import together
 
 from cdmae.errors import InputError
-from cdmae.training import state as states
+from cdmae.training import leases, state
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path):
-    """What was saved is what is read, and only the last two are kept."""
+def test_the_newest_state_is_read_with_its_step_and_bits(tmp_path):
     weights = {"a": torch.randn(5, 3), "step_of": torch.tensor(7)}
-    with states.opened(tmp_path / "state", "pretrain x") as state:
-        assert state.latest() is None and state.step == 0
+    with state.opened(tmp_path / "state", "x") as saved:
+        assert saved.latest() is None and saved.step == 0
         for step in (1, 2, 30):
-            state.save(step, {"weights": weights, "number": step})
-    with states.opened(tmp_path / "state", "pretrain x") as state:
-        payload = state.latest()
-    assert (state.step, payload["number"]) == (30, 30)
+            saved.save(step, {"weights": weights, "number": step})
+    (tmp_path / "state/.step-00000031.pt.part").touch()  # of a killed process
+    with state.opened(tmp_path / "state", "x") as saved:
+        payload = saved.latest()
+    assert (saved.step, payload["number"]) == (30, 30)
     assert torch.equal(payload["weights"]["a"], weights["a"])
-    assert len(list((tmp_path / "state").glob("step-*"))) == 2
+    assert [path.name for path in (tmp_path / "state").glob("*step-*")] == ["step-00000030.pt"]
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
-def test_a_damaged_state_is_skipped_aloud(tmp_path, damage, capsys):
-    """A truncated, altered or empty file is deleted, and the state before it is used."""
-    with states.opened(tmp_path, "x") as state:
-        for step in (10, 20):
-            state.save(step, {"a": torch.full((1000,), step)})
-    newest = max(tmp_path.glob("step-*"))
-    content = bytearray(newest.read_bytes())
-    content[len(content) // 2] ^= 1
-    newest.write_bytes(
-        {"cut": bytes(content[: len(content) // 2]), "flip": bytes(content), "empty": b""}[damage]
-    )
-    with states.opened(tmp_path, "x") as state:
-        payload = state.latest()
-        assert (state.step, payload["a"][0].item()) == (10, 10)
-    assert "is damaged" in capsys.readouterr().err
-    assert not newest.exists()
+def test_a_full_disk_is_the_system_s_error_and_keeps_the_earlier_state(tmp_path, monkeypatch):
+    kept = torch.save
+
+    def save(payload, file):
+        file.close()
+        kept(payload, open("/dev/full", "wb", buffering=0))  # noqa: SIM115
+
+    with state.opened(tmp_path, "x") as saved:
+        saved.save(1, {})
+        monkeypatch.setattr(torch, "save", save)
+        with pytest.raises(OSError, match="No space left on device"):
+            saved.save(2, {})
+    assert [path.name for path in tmp_path.glob("*step-*")] == ["step-00000001.pt"]
 
 
-def test_tables_go_on_from_the_state(tmp_path):
-    """Rows after the saved step are dropped, and so are those of other columns; after a save they
-    can be looked at.
-    """
-    with states.opened(tmp_path / "state", "x") as state:
-        state.begin("steps.tsv", ["step", "loss"])
-        state.add("steps.tsv", step=1, loss=2.5, other=0.0)
-        state.save(1, {})
-        state.add("steps.tsv", step=2, loss=2.25)
-    assert (tmp_path / "state/steps.tsv").read_text() == "step\tloss\n1\t2.5\n"
-    with states.opened(tmp_path / "state", "x") as state:
-        state.latest()
-        state.begin("steps.tsv", ["step", "loss"])
-        state.add("steps.tsv", step=2, loss=1 / 3)
-        with state.finish(tmp_path / "output") as folder:
+def test_tables_resume_from_the_state(tmp_path):
+    """Rows after the saved step are dropped, and so are rows with other columns."""
+    with state.opened(tmp_path / "state", "x") as saved:
+        saved.begin("steps.tsv", ["step", "loss"])
+        saved.add("steps.tsv", step=1, loss=2.5, other=0.0)
+        saved.save(1, {})
+        saved.add("steps.tsv", step=2, loss=2.25)
+    with state.opened(tmp_path / "state", "x") as saved:
+        saved.latest()
+        saved.begin("steps.tsv", ["step", "loss"])
+        saved.add("steps.tsv", step=2, loss=1 / 3)
+        with saved.finish(tmp_path / "output") as folder:
             (folder / "about.json").touch()
         assert (tmp_path / "output/steps.tsv").read_text() == "step\tloss\n1\t2.5\n2\t0.333333\n"
-        state.begin("steps.tsv", ["step", "other"])
-        assert state.tables == {"steps.tsv": [["step", "other"]]}
+        saved.begin("steps.tsv", ["step", "other"])
+        assert saved.tables == {"steps.tsv": [["step", "other"]]}
 
 
 def test_a_finished_training_keeps_its_state_and_makes_a_lost_result_again(tmp_path):
-    (tmp_path / "state/snapshots/00000002").mkdir(parents=True)
     for _ in range(2):
-        with states.opened(tmp_path / "state", "x") as state:
-            if state.latest() is None:
-                state.begin("steps.tsv", ["step"])
-                state.save(3, {})
-            assert state.step in (0, 3)
-            with state.finish(tmp_path / "output") as folder:
+        with state.opened(tmp_path / "state", "x") as saved:
+            if saved.latest() is None:
+                saved.begin("steps.tsv", ["step"])
+                saved.save(3, {})
+            with saved.finish(tmp_path / "output") as folder:
                 (folder / "about.json").write_text("result")
         found = {path.name for path in (tmp_path / "output").iterdir()}
-        assert found == {"about.json", "snapshots", "steps.tsv"}
-        assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
+        assert found == {"about.json", "steps.tsv"}
         shutil.rmtree(tmp_path / "output")  # as Snakemake does after a job that ends badly
     assert (tmp_path / "state/about.json").read_text() == "result"
 
 
-def test_due_follows_the_environment(tmp_path, monkeypatch):
-    """CDMAE_SAVE_SECONDS sets the interval; anything but a number is refused."""
+def test_the_environment_decides_when_a_state_is_due(tmp_path, monkeypatch):
     for seconds, due in (("0", True), ("1000", False)):
         monkeypatch.setenv("CDMAE_SAVE_SECONDS", seconds)
-        with states.opened(tmp_path, "x") as state:
-            assert state.due() == due
-    for refused in ("often", "", "nan", "-1"):
-        monkeypatch.setenv("CDMAE_SAVE_SECONDS", refused)
-        with pytest.raises(InputError, match=f"CDMAE_SAVE_SECONDS is '{refused}'; expected a num"):
-            states.State(tmp_path, "x", states.ALONE)
+        with state.opened(tmp_path, "x") as saved:
+            assert saved.due() == due
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "often")
+    with pytest.raises(InputError, match="CDMAE_SAVE_SECONDS is 'often'"):
+        state.State(tmp_path, "x", state.ALONE)
+
+
+def test_processes_map_the_arrays_that_the_first_one_makes(tmp_path):
+    """Each would otherwise hold all candidates of a collection in its own memory."""
+
+    def work(group):
+        made = []
+        with state.opened(tmp_path, "x", group) as saved:
+
+            def make():
+                made.append(group.rank)
+                return {"rows": np.arange(5)}
+
+            rows = saved.share("examples", make)["rows"]
+            group.wait()
+        while not isinstance(rows, np.memmap):
+            rows = rows.base
+        return made, rows.tolist(), str(rows.filename)
+
+    (made, rows, file), (other_made, *other) = together(2, work)
+    assert (made, other_made) == ([0], [])
+    assert [rows, file] == other and rows == list(range(5))
+    assert not Path(file).exists()
+
+
+def test_a_second_trainer_is_refused_until_the_first_one_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setattr(leases, "WAIT", 0.3)
+    words = f"x is being trained already, by process {os.getpid()} on .*, job 12; wait"
+    with (
+        state.opened(tmp_path, "x"),
+        pytest.raises(InputError, match=words),
+        state.opened(tmp_path, "x"),
+    ):
+        raise AssertionError
+    code = (
+        "import os, signal, sys; from pathlib import Path; from cdmae.training import leases\n"
+        "with leases.held(Path(sys.argv[1]), 'x'): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT)
+    assert killed.returncode == -signal.SIGKILL
+    with state.opened(tmp_path, "x"):
+        pass

@@ -32,23 +32,6 @@ def test_alpha_is_a_matter_of_stage_3_and_measures_restart_no_training(smoke, ov
     assert "reason: alpha was 4.0 and is 0.5\n" in smoke.said
 
 
-def test_an_encoder_after_another_and_a_step_of_its_training(finished, overlay):
-    """Keeping a step makes the training again, in the same bits; all that was upstream is shared."""
-    trained = finished.results / "encoders/mae/model.safetensors"
-    before = trained.read_bytes()
-    more = overlay("encoders: {both: {after: mae}, early: {snapshot_of: mae, take_step: 10}}")
-    targets = [f"results/smoke/encoders/{name}" for name in ("both", "early")]
-    said = finished.run(*SMOKE, more, *targets)
-    assert jobs(said) == Counter(["pretrain mae", "pretrain both", "snapshot early"])
-    assert said.splitlines()[-2:] == targets, "what was asked for"
-    assert trained.read_bytes() == before
-    weights = {
-        (finished.results / f"encoders/{name}/model.safetensors").read_bytes()
-        for name in ("both", "early")
-    }
-    assert len({before, *weights}) == 3
-
-
 def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
     """Of a zero-shot collection, of two splits searched together, and of training queries."""
     shutil.rmtree(finished.results / "vectors")

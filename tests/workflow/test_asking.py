@@ -1,57 +1,60 @@
-"""`./run search` asks a system of any kind, and answers what its run says of the same words."""
+"""`./run search` and `./run export` read a finished run, whatever the kind of the system."""
 
 import re
 
+import faiss
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from cdmae import commands
-from cdmae.collections.store import read_passages, read_queries
+from cdmae.collections.store import count_passages, read_queries
 from cdmae.commands import answering, configs
+from cdmae.errors import InputError
 from cdmae.runs import read_run
-from cdmae.serving.engine import Engine
 from tests.workflow.conftest import SMOKE
 
 pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture
-def search(smoke, monkeypatch, capsys):
-    """A function that runs `./run search` in this process, and returns what it said."""
+def here(smoke, monkeypatch):
+    """The finished run, in which this process runs commands."""
     monkeypatch.setattr(configs, "ROOT", smoke.folder)
     monkeypatch.chdir(smoke.folder)
-
-    def said(*words):
-        commands.command(["search", *SMOKE, *words])
-        printed = capsys.readouterr()
-        return printed.err + printed.out
-
-    return said
+    return smoke
 
 
 @pytest.mark.parametrize("system", ["bm25", "cdmae-stage1", "cdmae-reranker", "fused"])
-def test_it_answers_as_the_run_does(smoke, search, system):
-    folder = smoke.results / "collections/pydocs"
-    question = read_queries(folder, "dev")["text"][3]
-    ranked = read_run(smoke.results / f"runs/{system}/evaluated/pydocs.dev.parquet").ranked(3)[0][
-        :3
-    ]
-    names = read_passages(folder).take(ranked)["passage_id"].to_pylist()
-    said = search("--system", system, "--collection", "pydocs", "--depth", "3", question)
-    assert f"{system} on pydocs" in said
-    assert [name for name in re.findall(r"\S+", said) if name in names] == names
-    config = configs.configured(SMOKE[1:])
-    about = {"pydocs": {system: answering.described(config, system, "pydocs")}}
-    depth = config.evaluation.depth
-    engine = Engine(about, {"pydocs": folder}, depth=depth, lengths={})
-    run = read_run(smoke.results / f"runs/{system}/evaluated/pydocs.dev.parquet")
-    for row, text in enumerate(read_queries(folder, "dev")["text"][:20]):
+def test_a_system_answers_as_its_run_does(here, system):
+    queries = read_queries(here.results / "collections/pydocs", "dev")["text"][:20]
+    engine = answering.engine_of(configs.configured(SMOKE[1:]), [system], ["pydocs"])
+    run = read_run(here.results / f"runs/{system}/evaluated/pydocs.dev.parquet")
+    for row, text in enumerate(queries):
         hits = engine.search(text, system, "pydocs", 10).hits
         expected = run.ranked(row)[1][:10]  # passages whose scores differ by rounding may swap
         np.testing.assert_allclose([hit.score for hit in hits], expected, rtol=1e-4, atol=1e-5)
 
 
-def test_by_default_it_asks_the_system_that_the_report_recommends(smoke, search):
-    page = (smoke.results / "report/index.html").read_text(encoding="utf-8")
+def test_by_default_the_system_that_the_report_recommends_is_asked(here, capsys):
+    page = (here.results / "report/index.html").read_text(encoding="utf-8")
     pick = re.search(r'<h2 class="verdict">\s*(\S+): MRR@10', page)[1]
-    assert f"{pick} on pydocs" in search("merge two sorted lists")
+    commands.command(["search", *SMOKE, "merge two sorted lists"])
+    assert f"{pick} on pydocs" in capsys.readouterr().err
+
+
+def test_retrievers_are_exported_with_passages_and_other_models_alone(here, tmp_path):
+    def export(name):
+        folder = tmp_path / name
+        commands.command(["export", name, *SMOKE, "--to", str(folder), "--no-onnx"])
+        return folder
+
+    folder = export("cdmae-stage3")
+    passages = count_passages(here.results / "collections/pydocs")
+    assert pq.read_metadata(folder / "passages.parquet").num_rows == passages
+    assert faiss.read_index(str(folder / "passages.faiss")).ntotal == passages
+    files = {path.name for path in export("cdmae").iterdir()}
+    assert {"1_Pooling", "tokenizer.json"} <= files and "passages.parquet" not in files
+    assert (export("cdmae-reranker") / "cdmae.json").exists()
+    with pytest.raises(InputError, match="bm25"):
+        export("bm25")

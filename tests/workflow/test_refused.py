@@ -40,9 +40,10 @@ def test_two_runs_at_once(finished):
 
 
 def test_what_a_job_ends_with_stands_last(fresh, overlay):
-    """Behind all that Snakemake says, with its log; and nothing is trained that could not be used."""
-    path = overlay("collections: {pydocs: {train_queries: 0}}\ntraining: {queries: 5000}\n")
-    said = fresh.run(*SMOKE, path, status=1).splitlines()
-    log = "results/smoke/logs/collection/pydocs.log"
-    assert said[-1].startswith(f"{log}: cdmae: stages.stage1.queries is 5000; expected up to ")
-    assert not (fresh.results / "encoders").exists()
+    """Behind all that Snakemake says, with its log."""
+    (fresh.folder / "bad.csv").write_text("query,positive\none,two\nthree\n")
+    path = overlay("collections: {bad: {source: pairs, path: bad.csv}}\n")
+    target = "results/smoke/collections/bad/about.json"
+    last = fresh.run(*SMOKE, path, target, status=1).splitlines()[-1]
+    assert last.startswith("results/smoke/logs/collection/bad.log: cdmae: collections.bad: ")
+    assert "bad.csv, line 3" in last

@@ -1,7 +1,7 @@
 """Submitting through workflow/profiles/slurm, to a SLURM of two nodes that slurm.sh starts on this
 machine.
 
-A training that is cancelled, warned before its time limit, or requeued ends in the weights of one
+A training that is warned before its time limit, or requeued, ends in the weights of one
 that was left alone.
 """
 
@@ -63,19 +63,15 @@ leases.held(Path(sys.argv[1]), "twin").__enter__()
 
 def missing() -> str:
     """Why there can be no SLURM here."""
-    if lacking := [
-        name
-        for name in PROGRAMS
-        if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    ]:
-        return f"needs {', '.join(lacking)} (apt install slurmctld slurmd slurm-client munge)"
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    if not all(shutil.which(name, path=path) for name in PROGRAMS):
+        return "needs SLURM (apt install slurmctld slurmd slurm-client munge)"
     if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
         return "needs the Python package snakemake-executor-plugin-slurm"
     if os.geteuid():
         return "slurmd runs as root only"
-    if subprocess.run(
-        ["unshare", "--uts", "--pid", "--fork", "--mount-proc", "true"], capture_output=True
-    ).returncode:
+    spaces = ["unshare", "--uts", "--pid", "--fork", "--mount-proc", "true"]
+    if subprocess.run(spaces, capture_output=True).returncode:
         return "this machine does not let the nodes have namespaces of their own"
     return ""
 
@@ -127,15 +123,8 @@ SUBMITTED: list[subprocess.Popen] = []
 def submit(
     checkout: Checkout, target: str, *resources: str, **environment: str
 ) -> subprocess.Popen:
-    words = (
-        target,
-        "--configfile",
-        "tiny.yaml",
-        *PROFILE,
-        "--set-resources",
-        *RESOURCES,
-        *resources,
-    )
+    overlay = ("--configfile", "tiny.yaml")
+    words = (target, *overlay, *PROFILE, "--set-resources", *RESOURCES, *resources)
     SUBMITTED.append(checkout.start(*words, **environment))
     return SUBMITTED[-1]
 
@@ -229,15 +218,6 @@ def test_the_workflow_runs_with_a_stage_on_two_nodes(ran):
     assert not (ran.results / "state").exists() or not list(
         (ran.results / "state").rglob("step-*.pt")
     )
-
-
-def test_cancelled_on_two_nodes(ran, tmp_path):
-    """`scancel` in the middle of pre-training: the profile's retry goes on."""
-    training = Training(ran, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
-    assert len(training.trainers()) == 2
-    run("scancel", training.job)
-    said = training.finish()
-    assert f"'{training.job}' failed, SLURM status is: 'CANCELLED'" in said
 
 
 def test_requeued_on_two_nodes(ran, tmp_path):

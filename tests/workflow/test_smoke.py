@@ -44,11 +44,6 @@ def test_the_terminal_shows_the_plan_each_job_its_progress_and_the_report(smoke)
     assert max(map(len, lines)) <= 200 and not any(line.startswith("    ") for line in lines)
 
 
-def test_masks_by_importance_leave_out_stop_words(at):
-    found = read_json(at("masked_terms/cdmae.json"))
-    assert found["importance"]["stop_word_share"] < found["uniform"]["stop_word_share"]
-
-
 def test_encoders_and_negatives(at):
     folders = Path(at("encoders")).iterdir()
     steps = {folder.name: read_json(folder / "about.json").get("steps", 0) for folder in folders}

@@ -14,8 +14,9 @@
 #                     the script's function, one of which may be called `settings`, too
 #   params.code       hashes of the modules, classes of settings and templates that a result depends
 #                     on
-#   params.contents   hashes of the user's files that a result depends on. Snakemake records all
-#                     four, and runs a job again if one of them has changed
+#   params.contents   hashes of the user's files that a result depends on
+#   params.made_of    what the passages that a result depends on are made of. Snakemake records all
+#                     five, and runs a job again if one of them has changed
 #   other params      functions of `input` or `output`: their changes do not run a job again
 #
 # Every script passes its rule's object `snakemake` to cdmae.job.run, which fills the parameters of
@@ -30,18 +31,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.iocontainers import Wildcards
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
 min_version("9.20")
 
-source = Path(str(workflow.current_basedir)).parents[1]
-if str(source) not in sys.path:
-    sys.path.insert(0, str(source))
+root = Path(str(workflow.current_basedir)).parents[1]
+if str(root) not in sys.path:
+    sys.path.insert(0, str(root))
 
-from cdmae import collections
 from cdmae.circumstances import STARTED, now
-from cdmae.config import systems
+from cdmae.collections import CHOICES
+from cdmae.config import seeds, systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.errors import InputError, said
@@ -54,7 +56,7 @@ imported = not workflow.modifier.is_main_snakefile()  # by another workflow, as 
 
 def read_config():
     """Read the config from its files, or from the workflow that imports this one as a module."""
-    default = source / "config/config.yaml"
+    default = root / "config/config.yaml"
     if imported:
         return lay({} if config.get("standalone") else read_yaml(default), config)
     return gather(default, workflow.configfiles, workflow.config_settings.config)
@@ -91,13 +93,13 @@ device = os.environ.get("CDMAE_DEVICE", "")
 environment = f"../../envs/{device or 'cpu'}.yaml"
 
 
-container: os.environ.get("CDMAE_IMAGE", str(source / "envs/cdmae.sif"))
+container: os.environ.get("CDMAE_IMAGE", str(root / "envs/cdmae.sif"))
 
 
 # Jobs import this checkout. They end when this process ends, and save the states of trainings. Their
 # libraries print no progress bars, and report no model's name to a service.
 os.environ |= {
-    "PYTHONPATH": str(source),
+    "PYTHONPATH": str(root),
     "CDMAE_PARENT": str(os.getpid()),
     "TQDM_DISABLE": "1",
     "DISABLE_SAFETENSORS_CONVERSION": "1",
@@ -123,7 +125,7 @@ with in_a_sentence():  # files that do not exist
         "collection": {name: systems.texts(settings, name) for name in settings.collections},
         "start": {
             name: {
-                "vocabulary": start.collection,
+                "collection": start.collection,
                 "checkpoint": systems.model_files(start.checkpoint),
             }
             for name, start in settings.starts.items()
@@ -153,6 +155,38 @@ def files_of(pattern):
     Their times do not count; `contents_of` is a reason to run again.
     """
     return lambda wildcards: [ancient(local(path)) for path in of(pattern)(wildcards)]
+
+
+def passages_of(pattern):
+    """Fill in the passages of a collection, whose times do not count unless a model writes texts.
+
+    `made_of` is a reason to run again: another choice of queries makes the file again, but not
+    what reads only passages.
+    """
+
+    def paths(wildcards):
+        found = []
+        for name in of(pattern)(wildcards):
+            path = f"<results>/collections/{name}/passages.parquet"
+            found.append(path if tables["collection"][name]["texts"] else ancient(path))
+        return found
+
+    return paths
+
+
+def made_of(pattern):
+    """Return a function that describes what the passages of a collection are made of."""
+
+    def described(wildcards):
+        found = {}
+        for name in of(pattern)(wildcards):
+            chosen = Wildcards(fromdict={"collection": name})
+            found |= code("collection", source_of)(chosen)
+            found |= contents_of("{collection.files}")(chosen)
+            found |= collecting(chosen, without=CHOICES)
+        return found
+
+    return described
 
 
 def contents_of(*patterns):
@@ -245,14 +279,14 @@ wildcard_constraints:
 # --- reasons to run a job again -------------------------------------------------------------------
 
 
-def code(*sources, folders=()):
+def code(*sources, texts=()):
     """Return a function that maps what a job executes to hashes.
 
     sources: modules, scripts, and functions of the wildcards that list further modules, which
-    settings name, and the classes of settings that the job executes. folders: of the templates and
-    tables that it reads.
+    settings name, and the classes of settings that the job executes. texts: the templates and
+    tables that it reads, or their folders.
     """
-    others = fingerprint.texts(folders)
+    others = fingerprint.texts(texts)
 
     def hashes(wildcards):
         named = []
@@ -335,17 +369,22 @@ def network_cores(wildcards):
 # --- settings of jobs -----------------------------------------------------------------------------
 
 
+def source(wildcards):
+    """Return the settings of a collection's source."""
+    return settings.collections[wildcards.collection].settings
+
+
 def source_of(wildcards):
     """List the modules of a collection's source, and of the sources that it is made from."""
-    entry = settings.collections[wildcards.collection]
-    return [f"cdmae.collections.sources.{entry.source}", *entry.settings.modules()]
+    name = settings.collections[wildcards.collection].source
+    return [f"cdmae.collections.sources.{name}", *source(wildcards).modules()]
 
 
-def collecting(wildcards):
+def collecting(wildcards, without=()):
     """Return the settings of a collection, and the versions of what it is made from."""
-    entry = settings.collections[wildcards.collection]
-    version = entry.settings.version() if collections.readable() else {}
-    return {"settings": entry.of_source(), "version": version}
+    values = settings.collections[wildcards.collection].of_source()
+    kept = {key: value for key, value in values.items() if key not in without}
+    return {"settings": kept, "version": source(wildcards).version()}
 
 
 def pretraining(wildcards):
@@ -355,7 +394,6 @@ def pretraining(wildcards):
         "name": wildcards.encoder,
         "settings": encoder.values(),
         "start": settings.starts[encoder.start].values(),
-        "snapshots": systems.snapshots(settings, wildcards.encoder),
         "seed": encoder.seed,
     }
 

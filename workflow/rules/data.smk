@@ -3,12 +3,10 @@
 
 
 rule texts:
-    """Texts for the passages of a collection: a model's queries, or their most important words."""
+    """Texts that a model writes for the passages of a collection."""
     input:
         files=files_of("{collection.files}"),
         model=files_of("{collection.writer}"),
-        importance=of("<results>/importance/{collection.estimate}"),
-        tokenizer=of("<results>/tokenizers/{collection.tokenizer}"),
     output:
         "<results>/texts/{collection}.tsv",
     log:
@@ -24,11 +22,12 @@ rule texts:
         gpu=int(device != "cpu"),
         runtime=1440,
     params:
-        code=code("texts", source_of),
+        call="cdmae.retrieval.expansion.write_texts",
+        code=code("cdmae.retrieval.expansion", source_of),
         contents=contents_of("{collection.files}", "{collection.writer}"),
-        settings=collecting,
+        settings=lambda wildcards: collecting(wildcards, without=CHOICES),
     script:
-        "../scripts/texts.py"
+        "../scripts/call.py"
 
 
 rule collection:
@@ -46,15 +45,13 @@ rule collection:
     priority: 100  # errors in the user's files are reported before anything is trained
     conda:
         environment
-    threads: lambda wildcards: settings.collections[wildcards.collection].settings.threads()
+    threads: lambda wildcards: source(wildcards).threads()
     resources:
         mem_mb=memory(16000, times=3),
     params:
         code=code("collection", source_of),
         contents=contents_of("{collection.files}"),
         settings=collecting,
-        # checks by this job; a function of the output: a change does not run it again
-        needed=lambda wildcards, output: systems.needed(settings, wildcards.collection),
     script:
         "../scripts/collection.py"
 
@@ -62,7 +59,7 @@ rule collection:
 rule tokenizer:
     """The tokenizer of an initial model: its checkpoint's, or one trained on its collection."""
     input:
-        collection=of("<results>/collections/{start.vocabulary}/{file}"),
+        passages=passages_of("{start.collection}"),
         checkpoint=files_of("{start.checkpoint}"),
     output:
         directory("<results>/tokenizers/{start}"),
@@ -75,6 +72,7 @@ rule tokenizer:
     params:
         code=code("tokenizer", lambda wildcards: [type(settings.starts[wildcards.start])]),
         contents=contents_of("{start.checkpoint}"),
+        made_of=made_of("{start.collection}"),
         settings=lambda wildcards: {"settings": settings.starts[wildcards.start].tokenizer()},
     script:
         "../scripts/tokenizer.py"
@@ -84,7 +82,7 @@ rule tokens:
     """A collection in word-pieces."""
     input:
         tokenizer="<results>/tokenizers/{start}",
-        collection=of("<results>/collections/{collection}/{file}"),
+        passages=passages_of("{collection}"),
     output:
         directory("<results>/tokens/{start}/{collection}"),
     log:
@@ -96,29 +94,51 @@ rule tokens:
     threads: cores
     params:
         code=code("tokens"),
+        made_of=made_of("{collection}"),
     script:
         "../scripts/tokens.py"
 
 
-rule importance:
-    """The exact counts of all n-grams, and the importance of every word-piece, which refers to them."""
+rule ngrams:
+    """The exact counts of all n-grams of a collection."""
     input:
         tokens="<results>/tokens/{start}/{collection}",
     output:
-        ngrams=directory("<results>/ngrams/{importance}/{start}/{collection}"),
-        importance=directory("<results>/importance/{importance}/{start}/{collection}"),
+        directory("<results>/ngrams/{importance}/{start}/{collection}"),
     log:
-        "<logs>/importance/{importance}/{start}/{collection}.log",
+        "<logs>/ngrams/{importance}/{start}/{collection}.log",
     benchmark:
-        "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
+        "<benchmarks>/ngrams/{importance}/{start}/{collection}.tsv"
     conda:
         environment
     threads: cores
     resources:
         mem_mb=memory(8000, times=20),
     params:
+        code=code("ngrams"),
+        settings=lambda wildcards: settings.importance[wildcards.importance].counting(),
+    script:
+        "../scripts/ngrams.py"
+
+
+rule importance:
+    """The importance of every word-piece by the counts of its n-grams, to which it refers."""
+    input:
+        tokens="<results>/tokens/{start}/{collection}",
+        ngrams="<results>/ngrams/{importance}/{start}/{collection}",
+    output:
+        directory("<results>/importance/{importance}/{start}/{collection}"),
+    log:
+        "<logs>/importance/{importance}/{start}/{collection}.log",
+    benchmark:
+        "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
+    conda:
+        environment
+    resources:
+        mem_mb=memory(8000, times=2),
+    params:
         code=code("importance"),
-        settings=lambda wildcards: {"settings": settings.importance[wildcards.importance].values()},
+        settings=lambda wildcards: {"formula": settings.importance[wildcards.importance].formula()},
     script:
         "../scripts/importance.py"
 
@@ -128,9 +148,7 @@ rule masked_terms:
     input:
         tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
         tokenizer=of("<results>/tokenizers/{encoder.start}"),
-        importance=of(
-            "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
-        ),
+        importance=of("<results>/{encoder.importance_folder}"),
     output:
         "<results>/masked_terms/{encoder}.json",
     log:

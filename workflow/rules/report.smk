@@ -4,7 +4,7 @@ cards = {name: sources.card(settings, name) for name in systems.trained(settings
 described = dict.fromkeys(name for facts in cards.values() for name in facts["about"])
 
 MEASURES = expand("<results>/measures/{system}.tsv", system=settings.systems)
-REPORTED = ("cdmae/report", "config")  # templates, styles, claims, and the published numbers
+REPORTED = ("cdmae/report", "config/paper_results.csv")  # templates, claims, published numbers
 
 
 rule measures:
@@ -26,12 +26,21 @@ rule measures:
             "targets": EVALUATED,
             "measures": [" ".join(settings.evaluation.measured(*each)) for each in EVALUATED],
         },
-        # checks by this job; a function of the output: a change does not run it again
-        needed=lambda wildcards, output: {
-            name: systems.needed(settings, name) for name, _ in EVALUATED
-        },
     script:
         "../scripts/measures.py"
+
+
+use rule measures as measured with:
+    # of one system: for a table of the paper, which waits for no others, or on request
+    input:
+        collections=on_targets("<results>/collections/{collection}/{file}"),
+        runs="<results>/runs/{system}/evaluated",
+    output:
+        tables="<results>/measured/{system}.tsv",
+    log:
+        "<logs>/measured/{system}.log",
+    benchmark:
+        "<benchmarks>/measured/{system}.tsv"
 
 
 rule release:
@@ -49,7 +58,7 @@ rule release:
     conda:
         environment
     params:
-        code=code("release", folders=REPORTED),
+        code=code("release", texts=["cdmae/report/templates/card.md.j2"]),
         settings={"cards": cards},
     script:
         "../scripts/release.py"
@@ -63,7 +72,7 @@ rule report:
             collection=settings.collections,
             file=FILES,
         ),
-        encoders=expand("<results>/encoders/{encoder}", encoder=systems.trained_encoders(settings)),
+        encoders=expand("<results>/encoders/{encoder}", encoder=seeds.first(settings.encoders)),
         masked_terms=expand(
             "<results>/masked_terms/{encoder}.json", encoder=systems.masked_by_importance(settings)
         ),
@@ -99,7 +108,7 @@ rule report:
     conda:
         environment
     params:
-        code=code("report", folders=REPORTED),
+        code=code("report", texts=REPORTED),
         settings={"facts": sources.facts(settings)},
     script:
         "../scripts/report.py"
@@ -108,7 +117,7 @@ rule report:
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
-        measures=MEASURES,
+        measures=lambda wildcards: list(shown(wildcards)["measures"].values()),
         collections=lambda wildcards: expand(
             "<results>/collections/{collection}/{file}",
             collection=shown(wildcards)["collections"],
@@ -124,7 +133,7 @@ rule table:
         environment
     params:
         call="cdmae.report.page.write_exhibit",
-        code=code("cdmae.report.page", folders=REPORTED),
+        code=code("cdmae.report.page", texts=REPORTED),
         settings=lambda wildcards: {"name": wildcards.exhibit, "facts": shown(wildcards)},
     script:
         "../scripts/call.py"

@@ -105,7 +105,7 @@ rule fuse:
     """The ranks or scores of several systems, weighted and summed; weights.json has the weights."""
     input:
         runs=of("<results>/runs/{system.of}/{part}"),
-        tuned_runs=of("<results>/runs/{system.judged}/evaluated"),
+        tuned_runs=of("<results>/runs/{system.tuned_systems}/evaluated"),
         judged=of("<results>/collections/{system.tuned_collection}/{file}"),
     output:
         runs=directory("<results>/runs/{system}/{part}"),

@@ -2,7 +2,6 @@
 # to 3 and the reranker (equations 10 and 11): a stage is a config entry; stages differ in the system
 # that gives their negatives. A killed training resumes from params.state (cdmae/job.py).
 
-snapshots = [name for name, encoder in settings.encoders.items() if encoder.snapshot_of]
 taught = {row["scores"] for row in tables["system"].values() if row.get("scores")}
 
 
@@ -13,10 +12,7 @@ rule pretrain:
         checkpoint=files_of("{encoder.checkpoint}"),
         after=of("<results>/encoders/{encoder.after}"),
         tokens=of("<results>/tokens/{encoder.start}/{encoder.corpus}"),
-        importance=of(
-            "<results>/{encoder.estimate}/{encoder.importance}/{encoder.start}/{encoder.corpus}"
-        ),
-        asked=of("<results>/collections/{encoder.asked}/{file}"),
+        importance=of("<results>/{encoder.importance_folder}"),
         generator=files_of("{encoder.generator}"),
     output:
         directory("<results>/encoders/{encoder}"),
@@ -24,8 +20,6 @@ rule pretrain:
         "<logs>/pretrain/{encoder}.log",
     benchmark:
         "<benchmarks>/pretrain/{encoder}.tsv"
-    wildcard_constraints:
-        encoder=only(settings.encoders.keys() - set(snapshots)),
     conda:
         environment
     threads: network_cores
@@ -40,31 +34,6 @@ rule pretrain:
         contents=contents_of("{encoder.checkpoint}", "{encoder.generator}"),
         settings=pretraining,
         state=lambda wildcards, output: f"{results}/state/pretrain/{wildcards.encoder}",
-    script:
-        "../scripts/call.py"
-
-
-rule snapshot:
-    """The weights that the training of another encoder kept at an earlier step."""
-    input:
-        encoder=of("<results>/encoders/{encoder.snapshot_of}"),
-    output:
-        directory("<results>/encoders/{encoder}"),
-    log:
-        "<logs>/snapshot/{encoder}.log",
-    benchmark:
-        "<benchmarks>/snapshot/{encoder}.tsv"
-    wildcard_constraints:
-        encoder=only(snapshots),
-    conda:
-        environment
-    params:
-        call="cdmae.pretraining.snapshots.take",
-        code=code("cdmae.pretraining.snapshots"),
-        settings=lambda wildcards: {
-            "name": wildcards.encoder,
-            "step": settings.encoders[wildcards.encoder].take_step,
-        },
     script:
         "../scripts/call.py"
 

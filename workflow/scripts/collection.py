@@ -14,7 +14,6 @@ def main(
     *,
     collection: str,
     settings: dict[str, Any],
-    needed: dict[str, Any],
     output: Path,
     texts: Path | None = None,
     shared: Path | None = None,
@@ -23,23 +22,18 @@ def main(
     """Make a collection from its settings in the config.
 
     texts: the file of texts that another job has written for this source. shared: the folder of the
-    collection whose passages are shared. needed: the settings that need enough queries, passages or
-    grades; fewer are refused now, not when a stage begins.
+    collection whose passages are shared.
     """
     path = f"collections.{collection}"
     if texts:
-        written = collections.source(settings["source"]).Settings.of_a_writer
-        kept = {key: value for key, value in settings.items() if key not in written}
-        settings = kept | {"texts": str(texts)}
+        settings = settings | {"model": "", "texts": str(texts)}
     if shared:
         settings = settings | {"of": str(shared)}
     try:
         made = collections.settings_of(settings, path).load(threads)
-        count = write_collection(output, made)
-        collections.check_needed(needed, collection, collections.counts(made))
     except InputError as error:
-        is_named = str(error).startswith((path, "stages.", "evaluation."))
-        raise (error if is_named else InputError(f"{path}: {error}")) from None
+        raise (error if str(error).startswith(path) else InputError(f"{path}: {error}")) from None
+    count = write_collection(output, made)
     queries = ", ".join(f"{len(frame):,} {split}" for split, frame in made.queries.items())
     say(f"{path}: {count:,} passages; queries: {queries or 'none'}")
 

@@ -1,11 +1,9 @@
 """Compute every measure of every query, of all systems."""
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from cdmae.collections import Counts, Judgments, check_needed
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.measures import measure
 from cdmae.evaluation.per_query import write_measures
@@ -20,22 +18,18 @@ def main(
     splits: list[str],
     runs: list[Path],
     measures: list[str],
-    needed: dict[str, Any],
     tables: list[Path],
 ) -> None:
     """Measure the runs of all systems, and write a table for each.
 
     All lists but `runs` and `tables` have one entry per target; runs: one per target and system.
-    measures: separated by spaces. needed: for each collection, the settings that its job checks;
-    grades are checked again, because `evaluation.relevant` does not run that job again.
+    measures: separated by spaces.
     """
     frames: dict[Path, list[pd.DataFrame]] = {table: [] for table in tables}
     targets = zip(names, collections, splits, measures, strict=True)
     for number, (name, collection, split, wanted) in enumerate(targets):
         query_ids = read_queries(collection, split)["query_id"]
         qrels = read_qrels(collection, split)
-        counts = Counts(splits={split: Judgments(None, int(qrels["grade"].max()))})
-        check_needed(needed[name], name, counts)
         judgments = f"the judgments of {collection}, split {split},"
         own_runs = runs[number * len(tables) : (number + 1) * len(tables)]
         for table, file in zip(tables, own_runs, strict=True):

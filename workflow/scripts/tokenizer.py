@@ -9,12 +9,12 @@ from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary
 
 
-def main(*, settings: dict[str, Any], collection: Path | None, output: Path) -> None:
-    """Copy the tokenizer of a checkpoint, or train one on the passages of `collection`."""
+def main(*, settings: dict[str, Any], passages: Path | None, output: Path) -> None:
+    """Copy the tokenizer of a checkpoint, or train one on `passages`."""
     if "checkpoint" in settings:
         tokenizer = tokenise.load_tokenizer(settings["checkpoint"])
     else:
-        texts = tokenise.Texts(collection)
+        texts = tokenise.Texts(passages.parent)
         how = (settings["vocabulary"], settings.get("strip_accents", True))
         tokenizer = tokenise.train_tokenizer(texts, *how)
     with complete(output) as aside:

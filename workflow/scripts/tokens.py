@@ -7,10 +7,10 @@ from cdmae.job import run
 from cdmae.tokens import tokenise
 
 
-def main(*, tokenizer: Path, collection: Path, output: Path, threads: int) -> None:
-    """Tokenise titles and texts."""
-    passages = stream_passages(collection, ["title", "text"])
-    tokenise.tokenise_to(output, passages, tokenizer, threads)
+def main(*, tokenizer: Path, passages: Path, output: Path, threads: int) -> None:
+    """Tokenise titles and texts; passages: the file in the folder of a collection."""
+    streamed = stream_passages(passages.parent, ["title", "text"])
+    tokenise.tokenise_to(output, streamed, tokenizer, threads)
 
 
 if __name__ == "__main__":

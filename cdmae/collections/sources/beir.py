@@ -23,9 +23,8 @@ from pathlib import Path
 from cdmae.collections import tables
 from cdmae.collections.folders import Folder, by_split, check_folder, tables_at
 from cdmae.collections.judged import Parts, Rows
-from cdmae.collections.leakage import Holdout, HoldoutSeed
 from cdmae.errors import InputError
-from cdmae.fields import EMPTY, settings
+from cdmae.fields import settings
 
 TABLES = (".jsonl", ".json", ".parquet")  # of passages and queries
 JUDGED = ("qrels", "data", "default")  # folders of judgments
@@ -41,8 +40,6 @@ class Settings(Folder):
     """
     titles: bool = True
     """Whether titles are part of the passages [BEIR: title and text joined]."""
-    holdout: Holdout = EMPTY
-    holdout_seed: HoldoutSeed = 0
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from annotated_types import Ge, Le
 
 from cdmae.collections import Derived, tables
+from cdmae.collections.folders import table_at
 from cdmae.collections.judged import Rows
 from cdmae.config import pretrained
 from cdmae.errors import InputError
@@ -26,16 +27,12 @@ from cdmae.terminal import printable
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
-# the settings of the model, which have no effect on the texts of a file
-OF_A_MODEL = ("samples", "text_length", "passage_length", "top_k", "prompt", "seed")
 WORDS = 6.0  # mean words of a written text, for the plan: a query of MS MARCO has six
 
 
 @settings
 class Settings(Derived):
     """Settings of a collection whose passages are expanded."""
-
-    of_a_writer = frozenset(("model", *OF_A_MODEL))
 
     of: dict[str, Any]
     """The collection whose passages are expanded: a `source` and its settings."""
@@ -64,15 +61,14 @@ class Settings(Derived):
     def __post_init__(self) -> None:
         """Refuse a missing file, an unfit model, and a config with both or neither."""
         if bool(self.texts) == bool(self.model):
-            found = "texts and model are both set" if self.texts else "texts is missing"
-            raise InputError(f"{found}; expected texts, a file, or model, which writes the texts")
+            raise InputError(
+                f"texts is {show(self.texts)}, and model is {show(self.model)}; expected one of "
+                "them: a file of texts, or a model that writes them"
+            )
         if self.model:
             pretrained.check(self.model, ("model",))
-        elif not self.file.is_file():
-            raise InputError(
-                f"texts is {show(self.texts)}, and {self.file.absolute()} is no file; expected a "
-                "file of lines with a passage id, a tab and a text"
-            )
+        else:
+            table_at(self.texts, "texts")
         super().__post_init__()
 
     @property
@@ -80,16 +76,11 @@ class Settings(Derived):
         """Return the model that writes the texts; empty if they are in a file."""
         return self.model
 
-    @property
-    def file(self) -> Path:
-        """Return the file of texts."""
-        return Path(self.texts)
-
     def depends(self) -> list[Path]:
         """List the files of the collection, and the file of texts."""
-        return [*super().depends(), *([self.file] if self.texts else [])]
+        return [*super().depends(), *([Path(self.texts)] if self.texts else [])]
 
-    def expected(self) -> tuple[int, float, dict[str, int]] | None:
+    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
         """Estimate as for the collection, and add the words of the texts."""
         known = self.base.expected()
         if known is None:
@@ -97,10 +88,10 @@ class Settings(Derived):
         passages, words, queries = known
         if self.model:
             return passages, words + self.samples * WORDS, queries
-        lines, per_line = Rows.of([self.file], tables.texts).size()
+        lines, per_line = Rows.of([Path(self.texts)], tables.texts).size()
         return passages, words + lines * per_line / max(1, passages), queries
 
-    def load(self, threads: int = 1) -> Collection:
+    def read(self, threads: int) -> Collection:
         """Load the collection, and expand its passages."""
         from cdmae.collections.store import table_of
 
@@ -110,7 +101,7 @@ class Settings(Derived):
 
     def _rows(self, collection: Collection) -> Iterator[tuple[str, str, str]]:
         """Yield each passage with its texts, which are read at the same time."""
-        lines = tables.texts(self.file)
+        lines = tables.texts(Path(self.texts))
         end = (0, ("", ""))
         number, (owner, text) = next(lines, end)
         for passage_id, title, own in collection.rows():
@@ -121,12 +112,12 @@ class Settings(Derived):
             if len(texts) == 1:
                 found = f"line {number}: a text of {printable(owner)}" if number else "the end"
                 raise InputError(
-                    f"{self.file}, {found}; expected a text of {printable(passage_id)}, the "
+                    f"{self.texts}, {found}; expected a text of {printable(passage_id)}, the "
                     "next passage of the collection"
                 )
             yield passage_id, title, " ".join(texts)
         if number:
             raise InputError(
-                f"{self.file}, line {number}: a text of {printable(owner)}; expected the end, "
+                f"{self.texts}, line {number}: a text of {printable(owner)}; expected the end, "
                 "because all passages of the collection have their texts"
             )

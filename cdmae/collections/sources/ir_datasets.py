@@ -11,25 +11,14 @@ report results with them.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import pkgutil
 from collections.abc import Iterator
-from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections import Source, tables
+from cdmae.collections import Source, pinned, tables
 from cdmae.collections.judged import Parts, Rows
 from cdmae.collections.judged import load as load_parts
-from cdmae.collections.leakage import (
-    Holdout,
-    HoldoutSeed,
-    check_shares,
-    expected_after,
-    hold_out,
-    judged_after,
-)
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, settings, suggestion
 
@@ -41,12 +30,9 @@ MSMARCO = "msmarco-passage"
 # Qu et al. 2021; no checksum is published
 TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"
 MEMBER = "marco/para.title.txt"  # a file in this archive: passage id, tab, title
-WORDS = {  # words per passage
-    "msmarco": 56.0, "dpr-w100": 100.0, "trec-covid": 161.0, "nfcorpus": 232.0, "nq": 79.0,
-    "hotpotqa": 46.0, "fiqa": 132.0, "arguana": 167.0, "webis-touche2020": 292.0,
-    "cqadupstack": 129.0, "quora": 11.0, "dbpedia-entity": 50.0, "scidocs": 176.0, "fever": 85.0,
-    "scifact": 214.0,
-}  # fmt: skip
+# words per passage, for the plan: of MS MARCO, and about those of the other sets
+WORDS = {MSMARCO: 56.0}
+MOST_WORDS = 100.0
 
 
 @settings
@@ -67,12 +53,9 @@ class Settings(Source):
     downloaded; they are recognised by their checksums. A relative path begins at the working
     directory.
     """
-    holdout: Holdout = EMPTY
-    holdout_seed: HoldoutSeed = 0
 
     def __post_init__(self) -> None:
-        """Refuse an unknown dataset, invalid shares, and a missing folder of files."""
-        check_shares(self.holdout)
+        """Refuse an unknown dataset, and a missing folder of files."""
         folder = Path(os.path.expanduser(self.files)).absolute()
         if self.files != PUBLISHED and not folder.is_dir():
             raise InputError(f"files is {self.files}, and {folder} is not a folder")
@@ -92,7 +75,7 @@ class Settings(Source):
                 return {"test": name}
         return {}
 
-    def judged(self) -> dict[str, bool]:
+    def own_splits(self) -> dict[str, bool]:
         """Return, for each split, whether it has judgments; raise `InputError` for unknown ones."""
         judged = {}
         for split, name in self.ids().items():
@@ -102,28 +85,24 @@ class Settings(Source):
                 words = f"splits.{split} is {self.splits[split]}"
                 raise InputError(f"{words}; {suggestion(self.splits[split], known)}")
             judged[split] = count(name, "qrels") is not None
-        return judged_after(judged, self.holdout, self.dataset)
+        return judged
 
     def version(self) -> dict[str, str]:
         """Return the version of the package that reads the files."""
-        return {"ir_datasets": installed("ir_datasets")}
+        return {"ir_datasets": pinned("ir-datasets")}
 
-    def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Return the passages, the words per passage, and the judged queries by split.
-
-        Sources: the catalogue, and Thakur et al. 2021, table 1.
-        """
-        name = self.dataset.partition("beir/")[2] or self.dataset
-        words = next((words for start, words in WORDS.items() if name.startswith(start)), 100.0)
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
+        """Return the catalogue's passages, and judged queries by split, and words per passage."""
+        words = WORDS.get(self.dataset, MOST_WORDS)
         queries = {
             split: count(f"{name}/judged", "queries") or count(name, "queries") or 0
             for split, name in self.ids().items()
         }
-        return count(self.dataset, "docs") or 0, words, expected_after(queries, self.holdout)
+        return count(self.dataset, "docs") or 0, words, queries
 
-    def load(self, threads: int = 1) -> Collection:
+    def read(self, threads: int) -> Collection:
         """Fetch missing files and read the collection; `threads` is not used."""
-        judged = self.judged()
+        judged = self.own_splits()
         passages = Rows([self.dataset], self._passages)
         queries = {split: Rows([name], _queries) for split, name in self.ids().items()}
         qrels = {split: Rows([name], _qrels) for split, name in self.ids().items() if judged[split]}
@@ -134,8 +113,7 @@ class Settings(Source):
             "titles": self.titles,
             **self.version(),
         }
-        collection = load_parts(Parts(passages, queries, qrels, published=True), about)
-        return hold_out(collection, self.holdout, self.holdout_seed)
+        return load_parts(Parts(passages, queries, qrels), about)
 
     def _fetch(self, parts: list[Rows]) -> None:
         """Fetch every part by reading its first row; raise `InputError` for missing files.
@@ -145,29 +123,21 @@ class Settings(Source):
         from filelock import FileLock
 
         home = package().util.home_path()
-        family = self.dataset.partition("/")[0]
         titles = home / MSMARCO / "marco.tar.gz"
-        failed: Exception | None = None
         # collections that are made at the same time share files
-        with FileLock(home / f".{family}.lock"):
+        with FileLock(home / f".{self.dataset.partition('/')[0]}.lock"):
             for path in Path(os.path.expanduser(self.files)).resolve().rglob("*"):
                 if path.is_file():
                     own = home / "downloads" / _md5(path)
                     _link(path, titles if path.name == titles.name else own)
-            for part in parts:
-                try:
+            try:
+                for part in parts:
                     next(part.rows(), None)
-                except Exception as error:  # of requests, ir_datasets, or the operating system
-                    failed = error
-        if failed:
-            listed = json.loads(pkgutil.get_data("ir_datasets", "etc/downloads.json"))[family]
-            own = self.dataset.removeprefix(family).strip("/").partition("/")[0]
-            files = [file for key, file in listed.items() if key.startswith(own)]
-            addresses = [file["url"] for file in files if "url" in file]
-            raise InputError(
-                f"files of {self.dataset} are missing ({failed}); put them as published into "
-                f"{self.files}, from {', '.join([*addresses, TITLES])}"
-            )
+            except Exception as error:  # of requests, ir_datasets, or the operating system
+                raise InputError(
+                    f"files of {self.dataset} are missing ({error}); put them as published into "
+                    f"{self.files}"
+                ) from None
 
     def _passages(self, names: list[str]) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yield the (id, title, text) of every passage."""

@@ -44,11 +44,11 @@ class Settings(Derived):
         """Return the settings of the collections, in the order of their names in `of`."""
         return [collections.nested(own, f"of.{name}") for name, own in self.of.items()]
 
-    def judged(self) -> dict[str, bool]:
+    def own_splits(self) -> dict[str, bool]:
         """Return no splits."""
         return {}
 
-    def expected(self) -> tuple[int, float, dict[str, int]] | None:
+    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
         """Add up passages and words; None if a collection does not know them."""
         every = [base.expected() for base in self.bases]
         if None in every:
@@ -57,7 +57,7 @@ class Settings(Derived):
         words = sum(counts[0] * counts[1] for counts in every)
         return passages, words / max(1, passages), {}
 
-    def load(self, threads: int = 1) -> Collection:
+    def read(self, threads: int) -> Collection:
         """Join the passages."""
         from cdmae.collections.store import Collection, table_of
 

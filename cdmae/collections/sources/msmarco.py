@@ -22,9 +22,8 @@ from pathlib import Path
 from cdmae.collections import tables
 from cdmae.collections.folders import Folder, by_split, check_folder, tables_at
 from cdmae.collections.judged import Parts, Rows
-from cdmae.collections.leakage import Holdout, HoldoutSeed
 from cdmae.errors import InputError
-from cdmae.fields import EMPTY, settings
+from cdmae.fields import settings
 
 
 @settings
@@ -37,8 +36,6 @@ class Settings(Folder):
     """
     titles: bool = False
     """Whether passages have titles: collection.tsv then needs three columns [official: none]."""
-    holdout: Holdout = EMPTY
-    holdout_seed: HoldoutSeed = 0
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

@@ -15,27 +15,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae.collections import judged, pair_rows, tables
-from cdmae.collections.folders import Folder, by_split, check_folder, table_at
+from cdmae.collections import Source, pair_rows, tables
+from cdmae.collections.folders import by_split, check_folder, table_at
 from cdmae.collections.judged import Rows
-from cdmae.collections.leakage import DIVIDED, Holdout, HoldoutSeed, expected_after
+from cdmae.collections.leakage import DIVIDED
 from cdmae.collections.pair_rows import Pair, Passage
 from cdmae.collections.tables import SUFFIXES
 from cdmae.errors import InputError
-from cdmae.fields import EMPTY, settings, show
+from cdmae.fields import settings
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 
 @settings
-class Settings(Folder):
+class Settings(Source):
     """Settings of a collection of pairs."""
 
     path: str
@@ -54,35 +53,18 @@ class Settings(Folder):
     """
     titles: bool = True
     """Whether titles are part of the passages."""
-    holdout: Holdout = EMPTY
-    holdout_seed: HoldoutSeed = 0
 
-    def parts(self) -> judged.Parts:
-        """Find the tables; raises `InputError` for missing tables."""
-        found = self._tables()
+    def own_splits(self) -> dict[str, bool]:
+        """Return the split of each table; all have judgments."""
+        return dict.fromkeys(self.files(), True)
+
+    def depends(self) -> list[Path]:
+        """List the tables; raises `InputError` for missing tables."""
         corpus = [table_at(self.corpus, "corpus")] if self.corpus else []
-        read = _Reader(corpus, self.query, self.positive, self.titles)
-        every = [*corpus, *(table for own in found.values() for table in own)]
-        return judged.Parts(
-            Rows(every, read.passages),
-            {split: Rows(own, read.queries) for split, own in found.items()},
-            {split: Rows(own, partial(read.judgments, every)) for split, own in found.items()},
-        )
+        return corpus + [table for files in self.files().values() for table in files]
 
-    def expected(self) -> tuple[int, float, dict[str, int]]:
-        """Estimate the passages and the words per passage; count the queries of each split."""
-        parts = self.parts()
-        queries = {split: sum(1 for _ in rows.rows()) for split, rows in parts.queries.items()}
-        return *parts.passages.size(), expected_after(queries, self.holdout)
-
-    def load(self, threads: int = 1) -> Collection:
-        """Read the collection, and record the columns that the settings name."""
-        collection = super().load(threads)
-        columns = {"query": self.query, "positive": self.positive}
-        return replace(collection, about={**collection.about, "columns": columns})
-
-    def _tables(self) -> dict[str, list[Path]]:
-        """Return the tables of each split."""
+    def files(self) -> dict[str, list[Path]]:
+        """Return the tables of each split; raises `InputError` if there are none."""
         path = Path(os.path.expanduser(self.path))
         if not path.is_dir():
             return {DIVIDED: [table_at(self.path, "path")]}
@@ -96,85 +78,75 @@ class Settings(Folder):
             )
         return found
 
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
+        """Estimate the passages and the words per passage; count the queries of each split."""
+        queries = {
+            split: len({key_of(pair.query) for pair in self._pairs(files)})
+            for split, files in self.files().items()
+        }
+        passages = Rows(self.depends(), lambda _: enumerate(self._passages({})))
+        return *passages.size(), queries
 
-@dataclass
-class _Reader:
-    """Reads the passages, queries and judgments of the tables of a collection.
+    def read(self, threads: int) -> Collection:
+        """Read the tables; `threads` is not used because nothing is computed."""
+        import pandas as pd
 
-    names: the ids of the passages by their keys, once all were read.
-    """
+        from cdmae.collections.store import Collection, table_of
 
-    corpus: list[Path]
-    query: str
-    positive: str
-    titles: bool
-    names: dict[bytes, str] = field(default_factory=dict)
-
-    def passages(self, files: list[Path]) -> Iterator[tuple[int, tuple[str, str, str]]]:
-        """Yield the passages, (id, title, text): the corpus, then other texts of the pairs."""
         names: dict[bytes, str] = {}
+        table = table_of(self._passages(names))
+        queries = {}
+        qrels = {}
+        for split, files in self.files().items():
+            asked: dict[bytes, tuple[str, str]] = {}
+            grades: dict[tuple[str, str], int] = {}
+            for pair in self._pairs(files):
+                key = key_of(pair.query)
+                query, _ = asked.setdefault(key, (pair.name or key.hex(), pair.query))
+                for passage in pair.positives:
+                    judged = query, names[key_of(passage.text)]
+                    grades[judged] = max(grades.get(judged, 0), int(pair.relevant))
+            if not any(grades.values()):
+                raise InputError(f"{files[0]} marks no passage as relevant; expected a label of 1")
+            queries[split] = pd.DataFrame(list(asked.values()), columns=["query_id", "text"])
+            rows = [(*judged, grade) for judged, grade in grades.items()]
+            qrels[split] = pd.DataFrame(rows, columns=["query_id", "passage_id", "grade"])
+        columns = {"query": self.query, "positive": self.positive}  # for tables that are runs
+        about = {"source": "pairs", "titles": self.titles, "columns": columns}
+        return Collection(table, queries, qrels, about)
+
+    def _pairs(self, files: Iterable[Path]) -> Iterator[Pair]:
+        """Yield the pairs of some tables."""
+        for file in files:
+            for _, pair in pair_rows.read(file, self.query, self.positive):
+                yield pair
+
+    def _passages(self, names: dict[bytes, str]) -> Iterator[tuple[str, str, str]]:
+        """Yield the passages, (id, title, text): the corpus, then other texts of the pairs.
+
+        names: receives the ids by the passages' keys. Several texts of one page get different ids.
+        """
         used: set[str] = set()
-        for file, number, passage in self._all(files):
+        for passage in self._texts():
             key = key_of(passage.text)
-            if key in names and not (file in self.corpus and passage.name):
+            if key in names and not (passage.of_corpus and passage.name):
                 continue
             name = passage.name or key.hex()
-            if name in used and passage.of_row:
-                name = f"{name}#{key.hex()[:6]}"  # several texts of one page
             if name in used:
-                raise tables.fault(
-                    file, number, f"the id {show(name)} already belongs to another text"
-                )
+                name = f"{name}#{key.hex()[:6]}"
             used.add(name)
             names.setdefault(key, name)
-            yield number, (name, passage.title if self.titles else "", passage.text)
-        self.names = names
+            yield name, passage.title if self.titles else "", passage.text
 
-    def queries(self, files: list[Path]) -> Iterator[tuple[int, tuple[str, str]]]:
-        """Yield the different queries of a split's tables: (id, text)."""
-        for number, pair, name in self._named(files):
-            if name:
-                yield number, (name, pair.query)
-
-    def judgments(
-        self, every: list[Path], files: list[Path]
-    ) -> Iterator[tuple[int, tuple[str, str, int]]]:
-        """Yield the different judgments of a split's tables: (query id, passage id, grade)."""
-        if not self.names:
-            for _ in self.passages(every):
-                pass
-        grades: dict[tuple[str, str], tuple[int, int]] = {}
-        names: dict[bytes, str] = {}
-        for number, pair, name in self._named(files):
-            query = names.setdefault(key_of(pair.query), name)
-            for passage in pair.positives:
-                pairing = (query, self.names[key_of(passage.text)])
-                line, grade = grades.get(pairing, (number, 0))
-                grades[pairing] = (line, max(grade, int(pair.relevant)))
-        for (query, passage), (line, grade) in grades.items():
-            yield line, (query, passage, grade)
-
-    def _all(self, files: list[Path]) -> Iterator[tuple[Path, int, Passage]]:
-        """Yield all passages of the files, each as often as it is listed."""
-        for file in files:
-            if file in self.corpus:
-                for row in tables.rows(file):
-                    name = row.text(*tables.IDS, required=False)
-                    title = row.text(*tables.TITLE, required=False)
-                    yield file, row.number, Passage(row.text(*tables.TEXT), title, name)
-            else:
-                for number, pair in pair_rows.read(file, self.query, self.positive):
-                    for passage in (*pair.positives, *pair.negatives):
-                        yield file, number, passage
-
-    def _named(self, files: list[Path]) -> Iterator[tuple[int, Pair, str]]:
-        """Yield the line of each pair, the pair, and the query's id; empty for a repeated query."""
-        seen: set[bytes] = set()
-        for file in files:
-            for number, pair in pair_rows.read(file, self.query, self.positive):
-                key = key_of(pair.query)
-                yield number, pair, "" if key in seen else pair.name or key.hex()
-                seen.add(key)
+    def _texts(self) -> Iterator[Passage]:
+        """Yield all passages of the tables, each as often as it is listed."""
+        if self.corpus:
+            for row in tables.rows(table_at(self.corpus, "corpus")):
+                name = row.text(*tables.IDS, required=False)
+                title = row.text(*tables.TITLE, required=False)
+                yield Passage(row.text(*tables.TEXT), title, name, of_corpus=True)
+        for pair in self._pairs(chain.from_iterable(self.files().values())):
+            yield from (*pair.positives, *pair.negatives)
 
 
 def key_of(text: str) -> bytes:

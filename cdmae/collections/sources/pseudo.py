@@ -8,8 +8,7 @@
     5 to 16 consecutive words are the query for the words around them: the inverse cloze task (Lee
     et al. 2019), cropping (Izacard et al. 2022)
 ``written``
-    the query is in a file, such as docT5query's (GPL, Wang et al. 2022), or it consists of the
-    passage's most important words (`cdmae.importance.keywords`)
+    the query is in a file, such as docT5query's (GPL, Wang et al. 2022)
 ``mixed``
     for each passage, one of these methods: several kinds of queries teach a retriever more than one
     (CADET, 2505.19274, whose cross-encoder also grades the passages)
@@ -28,24 +27,13 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from annotated_types import Ge, Le
+from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.collections import Derived, tables
-from cdmae.collections.leakage import (
-    Holdout,
-    HoldoutSeed,
-    check_shares,
-    expected_after,
-    hold_out,
-    judged_after,
-)
+from cdmae.collections.folders import table_at
 from cdmae.errors import InputError
-from cdmae.fields import EMPTY, HomePath, Natural, Whole, settings, show
+from cdmae.fields import HomePath, Natural, settings
 from cdmae.scripts import first_sentence, word_spans, words
 from cdmae.terminal import printable
 
@@ -63,7 +51,6 @@ MOST_QUERY = 30
 LEAST_REST = 5
 LEAST_LETTERS = 0.75  # the share of letters and digits in a query that is not code
 MOST_SIGNS = 0.05  # the share of characters that are frequent in code
-KEYWORDS = 4  # the default number of a query's keywords
 CUT = ("title", "first_sentence", "span")  # the methods that cut a query out of its passage
 _SIGNS = re.compile(r"[=<>{}\[\]\\|_^$&@#/~`*]")
 Passage = tuple[str, str, str]  # id, title, text
@@ -73,27 +60,18 @@ Passage = tuple[str, str, str]  # id, title, text
 class Settings(Derived):
     """Settings of a collection with queries made from another collection's text."""
 
-    of_a_writer = frozenset(("keywords_of", "keywords"))
     queries_are_cut = False
 
     of: dict[str, Any]
     """The collection that provides the text: a `source` and its settings."""
     method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
-    """The part of a passage that becomes the query for the rest; or written: the text in `texts` or
-    the keywords by `keywords_of`; or mixed: for each passage one of these, by a stable hash.
+    """The part of a passage that becomes the query for the rest; or written: the text in `texts`;
+    or mixed: for each passage one of these, by a stable hash.
     """
     texts: HomePath = ""
-    """For written queries, a file with lines of passage id, tab, query, in the order of the
-    passages, also compressed (.gz). The first query of a passage is used; passages may lack one
-    [GPL: docT5query's queries].
+    """For written queries, a file with lines of passage id, tab, query, also compressed (.gz). The
+    first query of a passage is used; passages may lack one [GPL: docT5query's queries].
     """
-    keywords_of: tuple[str, ...] = ()
-    """For written queries, the estimate of importance that chooses the keywords of each passage:
-    entries of `importance`, `starts` and `collections`, as in [ami, tiny, docs] [CADET: an LLM's
-    keywords].
-    """
-    keywords: Annotated[Whole, Ge(LEAST_QUERY), Le(100)] = KEYWORDS
-    """Number of keywords in a query (words)."""
     keep_query: bool = False
     """Whether a passage keeps the words of its query, as with a teacher, which grades the passages.
     """
@@ -101,39 +79,22 @@ class Settings(Derived):
     """Number of training queries, chosen by a stable hash; 0: all."""
     dev: Natural = 0
     """Number of further queries, for the split dev, which monitors training."""
-    holdout: Holdout = EMPTY
-    holdout_seed: HoldoutSeed = 0
 
     def __post_init__(self) -> None:
-        """Raise an error if `holdout` leaves no queries, or if written queries have no source."""
-        check_shares(self.holdout)
-        if self.method == "written" and not (self.texts or self.keywords_of):
-            raise InputError(
-                "method is written; it needs texts, a file of queries, or keywords_of, an estimate "
-                "of importance"
-            )
-        if self.texts and self.keywords_of:
-            raise InputError("texts and keywords_of are both set; expected one of them")
-        if self.texts and not Path(self.texts).is_file():
-            raise InputError(
-                f"texts is {show(self.texts)}, which is no file; expected a file of lines with a "
-                "passage id, a tab and a query"
-            )
+        """Refuse written queries without a file."""
+        if self.method == "written" or self.texts:
+            table_at(self.texts, "texts")
         super().__post_init__()
 
     def depends(self) -> list[Path]:
         """List the files of the other collection, and the file of queries."""
         return [*super().depends(), *([Path(self.texts)] if self.texts else [])]
 
-    def judged(self) -> dict[str, bool]:
-        """Return ``train``, ``dev`` if there is one, and held-out splits; all have judgments."""
-        return judged_after(dict.fromkeys(self._made(), True), self.holdout, "a pseudo collection")
+    def own_splits(self) -> dict[str, bool]:
+        """Return ``train``, and ``dev`` if there is one; both have judgments."""
+        return {"train": True, "dev": True} if self.dev else {"train": True}
 
-    def _made(self) -> list[str]:
-        """List the splits before `holdout`."""
-        return ["train", "dev"] if self.dev else ["train"]
-
-    def expected(self) -> tuple[int, float, dict[str, int]] | None:
+    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
         """Estimate the passages, the words per passage, and the queries: up to one per passage.
 
         Returns None if the other collection does not know them.
@@ -143,55 +104,44 @@ class Settings(Derived):
             return None
         passages, words, _ = counts
         train = min(passages - self.dev, self.queries or passages)
-        queries = {"train": train, "dev": self.dev} if self.dev else {"train": train}
-        return passages, words, expected_after(queries, self.holdout)
+        queries = {"train": train, "dev": self.dev}
+        return passages, words, {split: queries[split] for split in self.own_splits()}
 
-    def load(self, threads: int = 1) -> Collection:
+    def read(self, threads: int) -> Collection:
         """Make the queries, and remove their words from the passages."""
         from cdmae.collections.store import Collection, table_of
 
-        self.judged()  # checks `holdout`
         base = self.base.load(threads)
         made = self._queries(base)
         queries = {}
         qrels = {}
-        counts = {}
-        for split in self._made():
+        for split in self.own_splits():
             rows = made[made["split"] == split].reset_index(drop=True)
             queries[split] = rows[["query_id", "text"]]
             qrels[split] = rows[["query_id", "passage_id"]].assign(grade=1)
-            counts[split] = {"made": len(rows)}
         passages = table_of(self._rest(base, asked=set(made["passage_id"])))
-        about = {"source": "pseudo", "method": self.method, "queries": counts, "of": self.of}
-        collection = Collection(passages, queries, qrels, about)
-        return hold_out(collection, self.holdout, self.holdout_seed)
+        about = {"source": "pseudo", "method": self.method, "of": self.of}
+        return Collection(passages, queries, qrels, about)
 
     def _asked(self, base: Collection) -> Iterator[tuple[Passage, Passage | None]]:
         """Yield every passage, and its query with the remaining title and text, or None."""
-        written = self._written()
-        owner, query = next(written, ("", ""))
+        written: dict[str, str] = {}  # the first query of each passage
+        for _, (owner, query) in tables.texts(Path(self.texts)) if self.texts else ():
+            written.setdefault(owner, query)
         methods = CUT if self.method == "mixed" else (self.method,)
         for passage in base.rows():
             name, title, text = passage
             found = [divided(name, title, text, method) for method in methods if method in CUT]
-            if owner == name:
-                is_fitting = len(words(query)) >= LEAST_QUERY
-                found.append((query, title, text) if is_fitting else None)
-                owner, query = next(written, ("", ""))
+            query = written.pop(name, "")
+            if len(words(query)) >= LEAST_QUERY:
+                found.append((query, title, text))
             fitting = [parts for parts in found if parts]
             yield passage, fitting[_hash(f"method {name}") % len(fitting)] if fitting else None
-        if owner:
+        if written:
+            owner = next(iter(written))
             raise InputError(
-                f"{self.texts} has a query for {printable(owner)}, which is not a passage, or not "
-                "in the order of the passages; expected the ids of the passages in their order"
+                f"{self.texts} has a query for {printable(owner)}, which is not a passage"
             )
-
-    def _written(self) -> Iterator[tuple[str, str]]:
-        """Yield the first written query of each passage that has one, after its id."""
-        if self.texts:
-            rows = (row for _, row in tables.texts(Path(self.texts)))
-            for _, queries in groupby(rows, key=itemgetter(0)):
-                yield next(queries)
 
     def _rest(self, base: Collection, asked: set[str]) -> Iterator[Passage]:
         """Yield all passages; remove the query from each passage in `asked`."""
@@ -216,20 +166,14 @@ class Settings(Derived):
         passages = len(base.passages)
         asked = self._asked(base)
         asking = [(passage[0], parts[0]) for passage, parts in asked if parts]
-        if not asking:
-            raise InputError(
-                f"method is {self.method}, but none of the {passages:,} passages gives a query of "
-                f"{LEAST_QUERY} to {MOST_QUERY} words without code and leaves {LEAST_REST} or "
-                f"more; another method may help: {', '.join(CUT)}"
-            )
-        frame = pd.DataFrame(asking, columns=["passage_id", "text"])
         # passages of one file share its title
+        frame = pd.DataFrame(asking, columns=["passage_id", "text"])
         frame = frame.drop_duplicates("text", ignore_index=True)
         if len(frame) <= self.dev:
             raise InputError(
-                f"dev is {self.dev:,}, but {passages:,} passages give {len(frame):,} different "
-                f"queries by method {self.method}; expected up to {len(frame) - 1:,}, or another "
-                "method"
+                f"method is {self.method}, and dev is {self.dev:,}, but {passages:,} passages give "
+                f"{len(frame):,} different queries of {LEAST_QUERY} to {MOST_QUERY} words without "
+                f"code that leave {LEAST_REST} or more; another method may help: {', '.join(CUT)}"
             )
         frame["query_id"] = "pseudo-" + frame["passage_id"]
         if self.queries or self.dev:

@@ -25,16 +25,8 @@ from annotated_types import Ge, Le
 
 from cdmae import scripts
 from cdmae.collections import Source, documents, questions, tables
-from cdmae.collections.documents import CODE, HEADING, ROW, Block
-from cdmae.collections.folders import check_folder, table_at
-from cdmae.collections.leakage import (
-    Holdout,
-    HoldoutSeed,
-    check_shares,
-    expected_after,
-    hold_out,
-    judged_after,
-)
+from cdmae.collections.documents import CODE, HEADING, ROW, TEXT, Block
+from cdmae.collections.folders import check_folder, files_below, table_at
 from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Whole, settings
@@ -43,7 +35,6 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # the estimated bytes per word
-LEVELS = 6  # the most headings that are joined to a title
 SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm")
 # columns of a table of documents
 _TITLE = ("title", "heading", "question", "query")
@@ -68,25 +59,15 @@ class Settings(Source):
     """For each split, a table of real questions, as in {test: questions.csv}: question, and the
     file, the heading, or the id of a passage that answers it.
     """
-    holdout: Holdout = EMPTY
-    holdout_seed: HoldoutSeed = 0
-
-    def __post_init__(self) -> None:
-        """Raise an error if `holdout` leaves no training queries."""
-        check_shares(self.holdout)
 
     @property
     def is_table(self) -> bool:
         """Return whether `path` is a table instead of a folder."""
         return bool(tables.suffix_of(Path(self.path))) and Path(self.path).expanduser().is_file()
 
-    def folders(self) -> list[Path]:
-        """Return the folder; results stored in it would be read as passages by the next run."""
-        return [] if self.is_table else [check_folder(self.path)]
-
-    def judged(self) -> dict[str, bool]:
+    def own_splits(self) -> dict[str, bool]:
         """Return the splits of the questions; all are judged."""
-        return judged_after(dict.fromkeys(self.questions, True), self.holdout, self.path)
+        return dict.fromkeys(self.questions, True)
 
     def depends(self) -> list[Path]:
         """List the documents, sorted by path, and the tables of questions."""
@@ -101,14 +82,11 @@ class Settings(Source):
         if self.is_table:
             return [table_at(self.path, "path")]
         folder = check_folder(self.path)
-        files = []
-        for parent, folders, names in os.walk(folder, onerror=_refuse):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            files += [Path(parent, name) for name in names if not name.startswith(".")]
         top = folder.resolve()
-        inside = [path for path in sorted(files) if path.resolve().is_relative_to(top)]
+        files = files_below(folder)
+        inside = [path for path in files if path.is_file() and path.resolve().is_relative_to(top)]
         suffixes = {suffix.lower() for suffix in self.suffixes}
-        found = [path for path in inside if path.suffix.lower() in suffixes and path.is_file()]
+        found = [path for path in inside if path.suffix.lower() in suffixes]
         found = found or [path for path in inside if tables.suffix_of(path)]
         if not found:
             raise InputError(
@@ -118,38 +96,29 @@ class Settings(Source):
             )
         return found
 
-    def expected(self) -> tuple[int, float, dict[str, int]]:
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
         """Estimate the number of passages from the files' sizes; the questions are counted."""
         queries = {
             split: len({row.text(*questions.pair_rows.QUERY) for row in tables.rows(Path(path))})
             for split, path in self.questions.items()
         }
         words = sum(file.stat().st_size for file in self.documents()) // BYTES
-        return max(1, words // self.words), self.words, expected_after(queries, self.holdout)
+        return max(1, words // self.words), self.words, queries
 
-    def load(self, threads: int = 1) -> Collection:
+    def read(self, threads: int) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
         from cdmae.collections.store import Collection, table_of
 
-        self.judged()  # checks `holdout`
         found = list(self._passages())
         if not found:
             raise InputError(f"{self.path} holds no passages: no document has any text")
-        about = {
-            "source": "text",
-            "files": len(self.documents()),
-            "passages": len(found),
-            "queries": {},
-        }
         queries = {}
         qrels = {}
         for split, path in self.questions.items():
             queries[split], qrels[split] = questions.read(Path(path), found)
-            judged = {"judged": len(queries[split]), "judgments": len(qrels[split])}
-            about["queries"][split] = {"read": len(queries[split]), **judged}
         table = table_of((each.name, each.title, each.text) for each in found)
-        collection = Collection(table, queries, qrels, about)
-        return hold_out(collection, self.holdout, self.holdout_seed)
+        about = {"source": "text", "files": len(self.documents())}
+        return Collection(table, queries, qrels, about)
 
     def _passages(self) -> Iterator[Passage]:
         folder = Path(os.path.expanduser(self.path))
@@ -159,12 +128,8 @@ class Settings(Source):
                 yield from self._rows(file, names)
                 continue
             stem = re.sub(r"[\W_]+", " ", file.stem).strip()
-            try:
-                text = file.read_text(encoding="utf-8-sig")
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(
-                    f"{file} cannot be read ({error}); expected text in UTF-8"
-                ) from None
+            with tables.opened(file) as opened:
+                text = opened.read().replace("\r\n", "\n")
             path = file.relative_to(folder).as_posix()
             read = documents.blocks(text, file.suffix.lower())
             kept = (block for block in read if self.code or block.kind != CODE)
@@ -185,10 +150,6 @@ class Settings(Source):
                 raise row.fault(f"the id {name} already belongs to another passage")
             names.add(name)
             yield Passage(name, title, text, "", (title,) if title else ())
-
-
-def _refuse(error: OSError) -> None:
-    raise InputError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
 def passages(blocks: Iterator[Block], words: int) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -216,28 +177,23 @@ def passages(blocks: Iterator[Block], words: int) -> Iterator[tuple[tuple[str, .
 def _sections(blocks: Iterator[Block]) -> Iterator[tuple[tuple[str, ...], list[Block]]]:
     """Yield the headings above each group of blocks, and the blocks.
 
-    A heading without blocks is joined to the next heading. If none follows, or if too many are
-    joined, they become text: no heading is lost.
+    A heading without blocks is joined to the next heading. If none follows, it becomes text.
     """
     headings: list[str] = []
     section: list[Block] = []
-
-    def done() -> tuple[tuple[str, ...], list[Block]]:
-        if section:
-            return tuple(headings), section
-        return (), [Block(HEADING, " ".join(headings))]
-
     for block in blocks:
         if block.kind != HEADING:
             section.append(block)
             continue
-        if section or len(headings) == LEVELS:
-            yield done()
+        if section:
+            yield tuple(headings), section
             headings = []
             section = []
         headings.append(block.text)
-    if headings or section:
-        yield done()
+    if section:
+        yield tuple(headings), section
+    elif headings:
+        yield (), [Block(TEXT, " ".join(headings))]
 
 
 def _pieces(block: Block, words: int) -> Iterator[str]:

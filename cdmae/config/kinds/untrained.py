@@ -143,7 +143,7 @@ class Fusion(System):
     answered_by = "fusion"
 
     kind: Literal["fusion"] = "fusion"
-    of: Annotated[tuple[str, ...], Of("systems")]
+    of: Annotated[tuple[str, ...], Of("systems"), Field(min_length=2)]
     """At least two systems."""
     method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
     """The summands: 1 / (k + rank) [Cormack et al. 2009], or convex: scores scaled to 0 .. 1 within
@@ -167,16 +167,14 @@ class Fusion(System):
         collection, split = self.tuned_on
         measure = config.evaluation.measured(collection, split)[0]
         return {
-            "judged": self.of,
+            "tuned_systems": self.of,
             "tuned_run": f"{collection}.{split}",
             "tuned_collection": collection,
             "tuned": [split, measure],
         }
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse too few systems, and weights that do not match the systems."""
-        if len(set(self.of)) < max(2, len(self.of)):
-            raise unfit(self, "of", "; expected at least two systems, each once")
+        """Refuse weights that do not match the systems, and a split that is not evaluated."""
         if self.weights and (len(self.weights) != len(self.of) or not any(self.weights)):
             raise unfit(
                 self, "weights", f"; expected one for each of the {len(self.of)} systems, not all 0"

@@ -6,7 +6,7 @@ import numpy as np
 
 from cdmae.masking import Corpus
 from cdmae.masking.strategies._ranking import weighted as select
-from cdmae.tokens.words import broadcast, words_of
+from cdmae.tokens.words import broadcast, number_words
 
 __all__ = ["IN_WORDS", "select", "values"]
 
@@ -15,6 +15,6 @@ IN_WORDS = "preferably rare words"
 
 def values(corpus: Corpus) -> np.ndarray:
     """Return log(1 / frequency) of each word-piece's word in the collection: float16 [T]."""
-    words, _, _ = words_of(corpus.tokens, "word")
+    words, _ = number_words(corpus.tokens)
     counts = np.bincount(words).astype(np.float64)
     return broadcast(-np.log(counts[words]), corpus.tokens, "word")

@@ -7,7 +7,6 @@ are longer. The paper uses 800,000 n-grams, which cover about half of its corpus
 long enough to cover half of the collection, counted without regard to overlaps.
 """
 
-# ruff: noqa: ANN001, ANN202 (numba infers the types)
 from __future__ import annotations
 
 from bisect import bisect_right
@@ -16,11 +15,11 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.importance.table import Table
+from cdmae.importance.ami import pmis
 from cdmae.masking import SELECT, Batch, Corpus, Side
 from cdmae.masking.noise import Key, draws
 from cdmae.masking.strategies.whole_word import choose
-from cdmae.tokens.words import begins, words_of
+from cdmae.tokens.words import begins
 
 IN_WORDS = "with collocations as units"
 READS = ("ngrams", "unit word")
@@ -31,27 +30,14 @@ COVERED = 0.5  # share of the collection's words that are in collocations
 def values(corpus: Corpus) -> np.ndarray:
     """Return 1 for the first word-piece of each unit and 0 for the others: float16 [T]."""
     tokens = corpus.tokens
-    table = corpus.ngrams
-    if table.unit != "word":
-        raise InputError(
-            f"{corpus.estimate} counts word-pieces; masking by pmi_span needs `unit: word`"
-        )
-    chosen = collocations(table)
-    if not any(units.any() for units in chosen):
+    first = begins(tokens.ids, tokens.edges, tokens.word_starts, "word")
+    longest = collocations(*corpus.ngrams)
+    if not (longest > 1).any():
         raise InputError(
             f"no n-gram of the collection occurs {SEEN} times; masking by pmi_span needs more text"
         )
-    words, segments, _ = words_of(tokens, "word")  # the same numbers as in the table
-    if len(words) != table.totals[0]:
-        raise InputError(
-            f"{corpus.estimate} has counts of {table.totals[0]:,} words, but the tokens have "
-            f"{len(words):,}; delete it and run again"
-        )
-    units = np.zeros(len(words), bool)
-    offsets = np.cumsum([0, *map(len, table.keys)])
-    keys = np.concatenate(table.keys)
-    _segment(words, segments, len(table.occurrences), keys, np.concatenate(chosen), offsets, units)
-    first = begins(tokens.ids, tokens.edges, tokens.word_starts, "word")
+    units = np.zeros(len(longest), bool)
+    _divide(longest, units)
     values = np.zeros(len(first), np.float16)
     values[first] = units
     return values
@@ -65,86 +51,48 @@ def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     return chosen
 
 
-def collocations(table: Table) -> list[np.ndarray]:
-    """Mark the n-grams of the table that are units, per order from 2: bool [rows]."""
-    values = pmi(table)
-    ranked = []
-    words = []
-    for order, (pmis, counts) in enumerate(zip(values, table.counts, strict=True), 2):
-        rows = np.flatnonzero(counts >= SEEN)
-        rows = rows[np.argsort(-pmis[rows], kind="stable")]
-        ranked.append(rows)
-        words.append(np.concatenate([[0], np.cumsum(counts[rows].astype(np.int64) * order)]))
-    quotas = [2.0**-order for order in range(1, len(ranked))] + [2.0 ** -(len(ranked) - 1)]
+def collocations(counts: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """Return the length of the longest collocation that begins at each word, or 1: int64 [W].
+
+    counts [L, W], totals [L]: as for `cdmae.importance.ami.pmis`.
+    """
+    places = []  # per order, the words where frequent n-grams begin, the highest PMI first
+    values = []
+    listed = []  # the number of different n-grams up to each of these
+    for order, found in enumerate(pmis(counts, totals), 2):
+        at = np.flatnonzero(counts[order - 1, : len(found)] >= SEEN)
+        at = at[np.argsort(-found[at], kind="stable")]
+        places.append(at)
+        values.append(found[at])
+        listed.append(np.cumsum(1 / counts[order - 1, at]))
+    shares = [0.5**order for order in range(1, len(places) + 1)]
+    shares[-1] *= 2
+
+    def numbers(size: int) -> list[int]:
+        """Return, per order, the number of places of its share of a list of `size` n-grams."""
+        ends = zip(listed, shares, strict=True)
+        return [int(np.searchsorted(each, int(size * share) + 1e-3)) for each, share in ends]
 
     def covered(size: int) -> int:
         """Count the words in a list of `size` n-grams, without regard to overlaps."""
-        return sum(
-            sums[min(int(size * quota), len(sums) - 1)]
-            for sums, quota in zip(words, quotas, strict=True)
-        )
+        return sum(order * number for order, number in enumerate(numbers(size), 2))
 
-    most = int(max(len(rows) / quota for rows, quota in zip(ranked, quotas, strict=True)))
+    most = sum(int(len(each) / share) for each, share in zip(listed, shares, strict=True))
     # the longest list that covers at most the share COVERED
-    size = bisect_right(range(most + 1), COVERED * table.totals[0], key=covered) - 1
-    chosen = [np.zeros(len(counts), bool) for counts in table.counts]
-    for rows, quota, into in zip(ranked, quotas, chosen, strict=True):
-        into[rows[: int(size * quota)]] = True
-    return chosen
-
-
-def pmi(table: Table) -> list[np.ndarray]:
-    """Compute the PMI of every n-gram (PMI-Masking, equation 3), per order from 2: float64 [rows].
-
-    PMI is log p(w_1 .. w_n) minus the largest sum of log p over the pieces of any segmentation into
-    two pieces or more. The table contains every part of its n-grams.
-    """
-    size = np.uint64(len(table.occurrences))
-    log_p = [np.log(np.maximum(1, table.occurrences)) - np.log(table.totals[0])]
-    totals = np.maximum(1, table.totals[1:])  # the longest n-grams may be missing
-    for counts, total in zip(table.counts, totals, strict=True):
-        log_p.append(np.log(counts) - np.log(total))
-    best = [log_p[0]]  # the largest sum over all segmentations, the whole n-gram included
-    pmis = []
-    # For n-grams of the previous order: the rows of (prefix, rest), per length of the prefix.
-    before: list[tuple[np.ndarray, np.ndarray]] = []
-    for order, keys in enumerate(table.keys, 2):
-        prefix, last = (array.astype(np.int64) for array in np.divmod(np.asarray(keys), size))
-        heads = [prefix]  # cut before the last word
-        tails = [last]
-        for length in range(order - 2, 0, -1):
-            head, tail = before[order - 2 - length]
-            key = tail[prefix].astype(np.uint64) * size + last.astype(np.uint64)
-            heads.append(head[prefix])
-            tails.append(np.searchsorted(table.keys[order - length - 2], key))
-        before = list(zip(heads, tails, strict=True))
-        cut = np.full(len(keys), -np.inf)
-        for length, (head, tail) in zip(range(order - 1, 0, -1), before, strict=True):
-            np.maximum(cut, log_p[length - 1][head] + best[order - length - 1][tail], out=cut)
-        pmis.append(log_p[order - 1] - cut)
-        best.append(np.maximum(log_p[order - 1], cut))
-    return pmis
+    size = bisect_right(range(most + 1), COVERED * totals[0], key=covered) - 1
+    longest = np.ones(counts.shape[1], np.int64)
+    for order, number in enumerate(numbers(size)):
+        # n-grams of equal PMI are chosen together
+        rest = values[order][number:]
+        lowest = rest[0] if len(rest) else -np.inf
+        longest[places[order][values[order] > lowest]] = order + 2
+    return longest
 
 
 @compiled
-def _segment(words, segments, size, keys, chosen, offsets, units):
-    # From the left, take the longest collocation that begins at each word. The keys of order n are
-    # keys[offsets[n - 2]:offsets[n - 1]].
-    longest = len(offsets)  # the highest order
-    for segment in range(len(segments) - 1):
-        position = segments[segment]
-        end = segments[segment + 1]
-        while position < end:
-            units[position] = True
-            row = np.int64(words[position])
-            unit_end = position + 1
-            for following in range(position + 1, min(end, position + longest)):
-                first = offsets[following - position - 1]
-                last = offsets[following - position]
-                key = np.uint64(row) * np.uint64(size) + np.uint64(words[following])
-                row = np.searchsorted(keys[first:last], key)
-                if first + row == last or keys[first + row] != key:
-                    break
-                if chosen[first + row]:
-                    unit_end = following + 1
-            position = unit_end
+def _divide(longest, units):  # noqa: ANN001, ANN202
+    # From the left, take the longest collocation that begins at each word.
+    position = 0
+    while position < len(longest):
+        units[position] = True
+        position += longest[position]

@@ -4,8 +4,8 @@ A head's file is named as in the config, where the head is a class of `cdmae.con
 has these parts:
 
 - `NETWORK`: the kind of network that it reads (of `cdmae.models.architectures.KINDS`).
-- ``keys(described)``: the head's keys in ``cdmae.json``, whose contents are `described`.
-- ``layers(described)``: the linear layers that it adds to the network (`cdmae.models.linear`).
+- ``layers(described)``: the linear layers that it adds to the network (`cdmae.models.linear`);
+  described: the contents of ``cdmae.json``.
 - ``write(folder, model, prompts)``: writes what other libraries need to load the folder.
 - ``width(network)``: the dimensions of its vectors.
 - ``vectors(network, packed, settings, generator=..., memory=...)``: the vectors of packed texts
@@ -37,6 +37,4 @@ def of(name: str) -> ModuleType:
 
 def described_by(described: Mapping[str, Any]) -> ModuleType:
     """Return the module that reads and writes a model with these keys of ``cdmae.json``."""
-    if described.get("pieces") == "own":
-        return own
-    return of(described.get("head", "dense"))
+    return own if described["pieces"] == "own" else of(described["head"])

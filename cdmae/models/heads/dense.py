@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 NETWORK = "retriever"
-KEYS = ("pooling", "similarity")
-
-
-def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the head's keys in ``cdmae.json``, which do not name the head."""
-    return KEYS
 
 
 def layers(described: Mapping[str, Any]) -> Layers:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 NETWORK = "retriever"
 PROJECTION = "1_Dense"  # the folder of the projection below a model's
 PUNCTUATION = tuple(string.punctuation)
-KEYS = ("head", "dimensions", "match", "expansion", "skip_punctuation")
 
 
 def width(network: nn.Module) -> int:
@@ -144,11 +143,6 @@ def scored(read: Ragged, network: nn.Module) -> Ragged:
 
 
 # --- files ----------------------------------------------------------------------------------------
-
-
-def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the head's keys in ``cdmae.json``."""
-    return (*KEYS, "cls_dimensions") if described.get("match") == "equal" else KEYS
 
 
 def layers(described: Mapping[str, Any]) -> Layers:

@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 
 NETWORK = "retriever"
 LAYERS = {"weigh": Layer("1_Weights", 1)}
-KEYS = ("head", "pieces", "target")
-
-
-def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the head's keys in ``cdmae.json``."""
-    return KEYS
 
 
 def layers(described: Mapping[str, Any]) -> Layers:

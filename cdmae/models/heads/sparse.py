@@ -197,12 +197,6 @@ class _Weights(torch.autograd.Function):
 # --- files ----------------------------------------------------------------------------------------
 
 
-def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the head's keys in ``cdmae.json``; `cdmae.models.heads.own` has others."""
-    from_table = described.get("query_weights") == "idf"
-    return ("head", "query_weights") if from_table else ("head",)
-
-
 def layers(described: Mapping[str, Any]) -> Layers:
     """Return the layers that the head adds: none, it is the network's LM head."""
     return {}

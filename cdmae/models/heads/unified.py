@@ -9,8 +9,7 @@ training, a text's vector has the V weights, followed by the D numbers of the po
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor, nn
@@ -26,11 +25,6 @@ if TYPE_CHECKING:
 NETWORK = "encoder"
 layers = sparse.layers
 write = sparse.write  # the model card has the lines that load the dense head
-
-
-def keys(described: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the head's keys in ``cdmae.json``."""
-    return ("head", *dense.KEYS, "dense_weight")
 
 
 def width(network: nn.Module) -> int:

@@ -5,7 +5,6 @@ B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batch
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -36,8 +35,7 @@ class Objective(nn.Module):
     sides, which mask the text (equation 1) or show it as it is. nested: whether the decoder also
     masks what the encoder masks. shown: the losses on the progress line. probed: whether it has a
     decoder that restores tokens from `bottleneck` of the vector, which `cdmae.pretraining.probes`
-    measures. trains_vector: whether the loss depends on the vector that retrievers begin with, so
-    that it should distinguish passages better and better.
+    measures.
     """
 
     name: str
@@ -47,7 +45,6 @@ class Objective(nn.Module):
     nested = False
     shown = ("encoder_loss", "decoder_loss")
     probed = False
-    trains_vector = True
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Build the objective around an encoder with its LM head; `seed` draws new weights."""
@@ -63,11 +60,6 @@ class Objective(nn.Module):
             name: masking.side_of(settings, name, unit, beyond.get(name, "")) for name in cls.masked
         }
         return masked | dict.fromkeys(cls.plain, masking.PLAIN)
-
-    @property
-    def guessing(self) -> float:
-        """Return the value of each loss on the progress line for a model that guesses."""
-        return math.log(self.model.config.vocab_size)
 
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None

@@ -4,9 +4,6 @@ The objective reads two neighbouring spans of each passage. The vector of a span
 neighbour above all other spans of the global batch: L_co = -log exp(h_1 . h_2) / sum over other
 spans of exp(h_1 . h), the mean over spans.
 
-With `context: query` the two texts are a passage and a query for it (Wu et al. 2023,
-Query-as-context Pre-training) instead of two spans.
-
 The loss reads the whole global batch (`cdmae.pretraining.objectives._contrast`).
 
     B spans of a micro-batch, N spans of the global batch, D dimensions

@@ -12,16 +12,14 @@ L = -log exp(q_i . k_i / tau) / sum over j of exp(q_i . k_j / tau), the mean ove
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae.masking.noise import uniforms
-from cdmae.models import architectures
 from cdmae.pretraining.batches import Texts
 from cdmae.pretraining.objectives._contexts import pairs
 from cdmae.pretraining.objectives._contrast import Contrastive, pulled
@@ -29,9 +27,6 @@ from cdmae.pretraining.objectives._parts import Losses, spread
 from cdmae.pretraining.reader import Reader
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from cdmae.config.encoders import Pretraining
     from cdmae.pretraining.batches import Batch, Masked, View
 
 DELETE = 4  # the salt of the random stream
@@ -54,7 +49,7 @@ class Crops(Reader):
         shares = least + draws[:, :2] * (self.settings.crop_most - least)
         sizes = np.minimum(lengths, np.maximum(1, np.floor(shares * lengths))).astype(np.int64)
         offsets = np.floor(draws[:, 2:] * (lengths - sizes + 1)).astype(np.int64)
-        begins = self.store.starts[rows][:, None] + offsets
+        begins = self.tokens.starts[rows][:, None] + offsets
         return pairs(rows, begins, sizes, epochs, len(self.tokens))
 
     def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
@@ -76,22 +71,6 @@ class Contriever(Contrastive):
     plain = ("encoder",)  # both crops
     reader = Crops
     shown = ("encoder_loss",)
-
-    def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
-        """Build the objective around an encoder; its LM head keeps its weights."""
-        super().__init__(model, settings, seed)
-        head = architectures.head(model)
-        for part in (head.dense, head.norm):
-            part.requires_grad_(False)
-        if isinstance(head.output.bias, nn.Parameter):
-            head.output.bias.requires_grad_(False)
-        if head.output.weight is not model.get_input_embeddings().weight:
-            head.output.weight.requires_grad_(False)
-
-    @property
-    def guessing(self) -> float:
-        """Return infinity: dot products of untrained vectors have no bound; see `spread`."""
-        return math.inf
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return the loss, shown as the encoder's in the curve; the batch comes from `prepare`."""

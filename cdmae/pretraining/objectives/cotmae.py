@@ -4,11 +4,6 @@ The objective reads two neighbouring spans of a passage. From the vector of a sp
 restores the masked tokens of its neighbour. The vector must therefore represent the topic of its
 surroundings. The decoder's input is the neighbour with the vector instead of [CLS]. Everything else
 is as in `mae`. The paper samples spans from documents; a collection has passages.
-
-With `context: query` the two texts are a passage and a query for it (Wu et al. 2023,
-Query-as-context Pre-training): each text's vector restores the masked words of the other. The
-published code (caskcsg/ir, ``cotmae-qc``) encodes passages only, and restores their queries by an
-autoregressive decoder.
 """
 
 from __future__ import annotations

@@ -37,7 +37,6 @@ class LexMae(Mae):
 
     name = "lexmae"
     nested = True
-    trains_vector = False  # retrievers with one vector begin with [CLS], which nothing trains
 
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None

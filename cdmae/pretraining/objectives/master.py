@@ -74,14 +74,6 @@ class Master(Mae):
             layers = weights.layers(model.config, settings.decoder_layers, generator)
             setattr(self, name, layers)
 
-    @property
-    def guessing(self) -> float:
-        """Return the value of each loss for a model that guesses; it grows with the decoders.
-
-        The decoders' losses are shown as one.
-        """
-        return super().guessing * (1 + self.settings.has_complement)
-
     @classmethod
     def sides(cls, settings: Pretraining, unit: str) -> dict[str, Side]:
         """Mask both spans for the encoder, their own decoder and the other span's decoder.

@@ -29,6 +29,7 @@ from cdmae.masking.noise import uniforms
 from cdmae.models import architectures, networks, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
+from cdmae.models.ragged import content
 from cdmae.pretraining.batches import Batch, Masked, Texts, View, spread
 from cdmae.pretraining.objectives._parts import Losses, Objective, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
@@ -53,7 +54,7 @@ class Sampled(Reader):
         batch = self.batch_of(texts, self.sides[name])
         keys = self.keys(name, texts.epochs)
         numbers = uniforms(keys, batch.rows, batch.ids.shape[1], salt=SAMPLE)
-        return replace(masked, draws=spread(numbers[batch.real], masked.inputs.starts))
+        return replace(masked, draws=spread(numbers[batch.real], content(masked.inputs.starts)))
 
 
 class SimLm(Objective):
@@ -64,26 +65,18 @@ class SimLm(Objective):
     nested = True
     reader = Sampled
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        settings: Pretraining,
-        seed: int,
-        given: PreTrainedModel | None = None,
-    ) -> None:
-        """Use a frozen generator, `given` or named in the settings, or make a generator to train.
-
-        `seed` draws the weights of a trained generator.
-        """
+    def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
+        """Use the settings' generator, frozen, or make one, whose weights are drawn with `seed`."""
         super().__init__(model, settings, seed)
         settings.check_layers(model.config.num_hidden_layers, "the initial checkpoint")
-        if settings.generator:
-            given = load(settings, model)
         self.decoder = copy.deepcopy(
             architectures.layers(model.base_model)[-settings.decoder_layers :]
         )
-        self.learns = given is None
-        self.generator = generator_of(model.config, seed) if given is None else frozen(given)
+        self.learns = not settings.generator
+        if self.learns:
+            self.generator = generator_of(model.config, seed)
+        else:
+            self.generator = load(settings.generator, model).requires_grad_(False)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return L = L_enc + L_dec + L_gen; the curve adds L_gen to the encoder's loss.
@@ -157,33 +150,17 @@ def generator_of(config: PretrainedConfig, seed: int) -> BertForMaskedLM:
     return weights.language_model(config, weights_of(seed, "generator"))
 
 
-# --- a frozen generator ---------------------------------------------------------------------------
-
-
-def frozen(model: PreTrainedModel) -> PreTrainedModel:
-    """Turn a model's weights into constants that no optimiser trains and no state saves."""
-    for part in model.modules():
-        for name, weight in list(part.named_parameters(recurse=False)):
-            delattr(part, name)
-            part.register_buffer(name, weight.detach(), persistent=False)
-    return model
-
-
-def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
+def load(name: str, start: PreTrainedModel) -> PreTrainedModel:
     """Load the generator, a folder or a name at the hub, for the initial model `start`.
 
     Raises `InputError` for a generator that cannot be read or has no language-model head. Its
-    samples are the input of `start`, so its maximum input and vocabulary must also match.
+    samples are the input of `start`, so its vocabulary must be the same.
     """
-    name = settings.generator
     remedy = (
         "; expected a masked language model with its head, such as google/electra-base-generator"
     )
     model, _ = networks.read(
-        f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy
-    )
-    settings.check_length(
-        architectures.positions(model.config), f"the positions of the generator {name}"
+        f"the generator {name}", os.path.expanduser(name), "encoder", remedy=remedy
     )
     own = tokenise.load_tokenizer(os.path.expanduser(name)).get_vocab()
     expected = tokenise.load_tokenizer(start.name_or_path).get_vocab()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pandas as pd
@@ -17,8 +16,6 @@ from cdmae.report.frames import Frames
 from cdmae.report.paper import claims, exhibits
 from cdmae.report.sections import colour
 
-# MRR@10 of a random ranking, times the number of passages
-CHANCE = sum(1 / rank for rank in range(1, 11))
 TEXTS = ("claim", "outcome", "compared")  # columns of the table of claims
 
 
@@ -29,38 +26,30 @@ def method(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     masks = masked(facts)
     if masks:
         example = masks["example"]
-        words = list(map(Word, example["words"], example["importance"], example["seen"]))
+        words = list(map(Word, example["words"], example["importance"]))
     tested = claims.scored(facts) if facts.report.methods else pd.DataFrame()
     if not masks and not any(drawn) and tested.empty:
         return None
-    searched = frames.trainings[frames.trainings["quantity"] == "passages"]["value"]
-    passages = float(searched.max()) if len(searched) else math.nan
     papers = exhibits.on_the_papers_data(facts, frames)
     return {
         "figures": drawn,
         "masks": masks,
         "words": words,
         "highest": max([1e-9, *(word.importance for word in words)]),
-        "passages": passages,
-        "chance": 100 * CHANCE / passages,
         "claims": tables.html(tested, "Claims of the paper, scored here", texts=TEXTS),
         "tables": {table.caption: tables.html(table.texts, table.caption) for table in papers},
     }
 
 
 def _probes(facts: Facts, frames: Frames) -> list[Markup]:
-    """Draw the loss that a passage's own vector saves, and how often half a passage is found."""
+    """Draw the loss that a passage's own vector saves."""
     saved = []
-    found = []
     for name in facts.encoders:
         hue = colour(facts, name)
         curves = frames.curves(name)
         if "true" in curves:
             gain = curves["shuffled"] - curves["true"]
             saved.append(Series(name, gain, hue))
-        if "rr" in curves:
-            found.append(Series(name, 100 * curves["rr"], hue))
     return [
-        figures.lines("Decoder loss that the passage’s own vector saves", saved, "steps", "nats"),
-        figures.lines("Half of a passage finds the other half", found, "steps", "MRR@10"),
+        figures.lines("Decoder loss that the passage’s own vector saves", saved, "steps", "nats")
     ]

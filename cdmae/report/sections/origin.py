@@ -39,7 +39,7 @@ def command(facts: Facts, system: str) -> str:
             options.append(word)
     results = facts.config.get("results", "results")
     names = [name for name in facts.given.get("measures", {}) if base(name) == system]
-    files = [f"{results}/measures/{name}.tsv" for name in names]
+    files = [f"{results}/measured/{name}.tsv" for name in names]
     return formats.command_line(["./run", *files, *options])
 
 

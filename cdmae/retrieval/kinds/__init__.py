@@ -3,12 +3,13 @@ search.
 
 A kind is a module with
 
-- ``TYPE``, the class of its vectors: of n texts, they have a `shape` (n, D) and can be sliced;
+- ``TYPE``, the class of its vectors, which can be sliced;
 - ``gathered(model, read, chunks)``, the vectors of the sequences `read` from those of its chunks,
   each as the rows in `read` and an array of the head's vectors;
 - ``joined(parts)``, the vectors of several lists of texts as one;
 - ``write(folder, name, vectors)``, which ends with the file ``name`` + ``SUFFIX``; ``read(path)``
-  and ``shape(path)`` of that file; ``MARK``, a pattern of files that tells the kind of a folder;
+  of that file, and ``count(path)``, its number of texts; ``MARK``, a pattern of files that tells
+  the kind of a folder;
 - ``search(queries, shards, depth, how)``: the exact search, ties by row.
 """
 
@@ -40,5 +41,5 @@ def read_shards(folder: Path | str) -> list[Shard]:
     for kind in KINDS:
         if any(Path(folder).glob(kind.MARK)):
             paths = sorted(Path(folder).glob(f"[0-9]*{kind.SUFFIX}"))
-            return [Shard(kind.shape(path), partial(kind.read, path)) for path in paths]
+            return [Shard(kind.count(path), partial(kind.read, path)) for path in paths]
     raise InputError(f"{folder} contains no vectors; delete it and run again")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,6 @@ from cdmae.arrays import read_array, write_array
 from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.files import complete
-from cdmae.log import Progress
 from cdmae.models.checkpoint import Model
 from cdmae.models.heads import multi as head
 from cdmae.models.ragged import Ragged, indices, starts_of
@@ -60,11 +58,6 @@ class MultiVectors:
     def __len__(self) -> int:
         """Return the number of texts n."""
         return len(self.starts) - 1
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return the number of texts and of dimensions."""
-        return len(self), self.values.shape[1]
 
     def __getitem__(self, texts: slice) -> MultiVectors:
         """Return a range of texts."""
@@ -132,16 +125,14 @@ def read(path: Path) -> MultiVectors:
     """Check a shard against its checksums, and memory-map its vectors."""
     tokens = read_array(path.with_name(TOKENS + path.name))
     values = read_array(path)
-    passages = tokens[:, 0]
-    count = int(passages[-1]) + 1 if len(passages) else 0
-    starts = np.searchsorted(passages, np.arange(count + 1)).astype(np.int64)
+    starts = np.searchsorted(tokens[:, 0], np.arange(count(path) + 1)).astype(np.int64)
     return MultiVectors(values, starts, np.ascontiguousarray(tokens[:, 1]))
 
 
-def shape(path: Path) -> tuple[int, int]:
-    """Return the passages and dimensions of a stored shard without reading its vectors."""
+def count(path: Path) -> int:
+    """Return the number of passages of a shard without reading its vectors."""
     tokens = read_array(path.with_name(TOKENS + path.name))
-    return int(tokens[-1, 0]) + 1 if len(tokens) else 0, read_array(path).shape[1]
+    return int(tokens[-1, 0]) + 1 if len(tokens) else 0
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -186,25 +177,15 @@ def _search_among(
     queries: MultiVectors, shards: Shards, candidates: Run, depth: int, pool: Threads
 ) -> Run:
     """Rank the candidates of each query, ties by row, and keep the best `depth`."""
-    if len(candidates) != len(queries):
-        raise InputError(
-            f"the candidates' run has {len(candidates)} queries instead of {len(queries)}; delete "
-            "it and run again"
-        )
     query_of = np.repeat(np.arange(len(candidates)), np.diff(candidates.starts))
     order = np.argsort(candidates.passages, kind="stable")
     passage_of = candidates.passages[order].astype(np.int64)
     query_of = query_of[order]
     scores = np.empty(len(order), np.float32)
-    edges = starts_of([len(shard) for shard in shards])
-    cuts = np.searchsorted(passage_of, edges)
-    with Progress(int(edges[-1]), unit="passages", label="score candidates") as progress:
-        for shard, begin, (low, high) in zip(shards, edges, pairwise(cuts), strict=False):
-            if low < high:
-                own = passage_of[low:high] - begin
-                vectors = shard[:].rounded()
-                scores[low:high] = _pairs(queries, vectors, query_of[low:high], own, pool)
-            progress.advance(len(shard))
+    for first, block in blocks(shards, PASSAGES):
+        cut = slice(*np.searchsorted(passage_of, [first, first + len(block)]))
+        own = passage_of[cut] - first
+        scores[cut] = _pairs(queries, block.rounded(), query_of[cut], own, pool)
     return ranking.ranked(query_of, passage_of, scores, len(candidates), depth)
 
 
@@ -215,9 +196,15 @@ def _pairs(
     passage_of: np.ndarray,
     pool: Threads,
 ) -> np.ndarray:
-    """Return the scores of pairs, float32 [n]; equal rows of passages are next to each other."""
+    """Return the scores of pairs, float32 [n]."""
     from cdmae.retrieval import maxsim  # it imports numba, which takes a second
 
+    rows, passage_of = np.unique(passage_of, return_inverse=True)
+    lengths = np.diff(vectors.starts)[rows]
+    read = indices(vectors.starts[rows], lengths)
+    vectors = MultiVectors(
+        vectors.values[read].astype(np.float32), starts_of(lengths), vectors.pieces[read]
+    )
     edges = [*range(0, len(query_of), PAIRS), len(query_of)]
 
     def block(begin: int, end: int) -> np.ndarray:

@@ -11,7 +11,8 @@ Q queries, P passages, V word-pieces, K depth.
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,6 @@ SUFFIX = ".npz"
 MARK = "[0-9]*.npz"
 # queries and passages per block, whose scores are in memory together
 QUERIES, PASSAGES = 256, 1 << 15
-DAMAGED = (zipfile.BadZipFile, ValueError, KeyError, EOFError)
 
 
 def gathered(
@@ -62,20 +62,22 @@ def write(folder: Path, name: str, vectors: sparse.csr_array) -> None:
 
 def read(path: Path) -> sparse.csr_array:
     """Read a shard; raise `InputError` if its file is damaged."""
-    try:
+    with _reported(path):
         return sparse.csr_array(sparse.load_npz(path))
-    except DAMAGED as error:
-        raise InputError(f"{path} is not a complete matrix ({error}); {remedy(path)}") from None
 
 
-def shape(path: Path) -> tuple[int, int]:
-    """Return the shape of a shard without reading its entries."""
+def count(path: Path) -> int:
+    """Return the number of passages of a shard without reading its entries."""
+    with _reported(path), np.load(path) as parts:
+        return int(parts["shape"][0])
+
+
+@contextmanager
+def _reported(path: Path) -> Iterator[None]:
     try:
-        with np.load(path) as parts:
-            passages, words = parts["shape"].tolist()
-    except DAMAGED as error:
+        yield
+    except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
         raise InputError(f"{path} is not a complete matrix ({error}); {remedy(path)}") from None
-    return passages, words
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -94,11 +96,10 @@ def search(
 
     A passage that shares no word-piece with a query is not ranked, as in BM25.
     """
-    count = queries.shape[0]
-    best = Best(count, depth)
+    best = Best(queries.shape[0], depth)
     for first, block in blocks(shards, PASSAGES):
         postings = block.T.tocsr()  # [V, p]
-        for begin in range(0, count, QUERIES):
+        for begin in range(0, queries.shape[0], QUERIES):
             found = (queries[begin : begin + QUERIES] @ postings).tocsr()
             for row in range(found.shape[0]):
                 cut = slice(found.indptr[row], found.indptr[row + 1])

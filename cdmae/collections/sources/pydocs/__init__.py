@@ -9,18 +9,18 @@ object's name would reveal the answer.
 - `division`: make passages, queries, judgments, and splits that share nothing
 
 The environment pins the packages, so every Python gives the same collection; ``about`` records
-their versions and all counts.
+their versions.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib.metadata
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cdmae.collections import Source
+from cdmae.collections import Source, pinned
+from cdmae.collections.leakage import stable_share
 from cdmae.collections.sources.pydocs import harvest
 from cdmae.errors import InputError
 from cdmae.fields import Natural, settings
@@ -91,7 +91,7 @@ class Settings(Source):
             return (HELD_OUT[self.part],)
         return {"smoke": SMOKE, "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
 
-    def judged(self) -> dict[str, bool]:
+    def own_splits(self) -> dict[str, bool]:
         """Return the splits and whether they have judgments; a held-out part has test queries."""
         if self.part:
             return {"test": True}
@@ -99,11 +99,10 @@ class Settings(Source):
         return splits | ({"unlabelled": False} if self.unlabelled else {})
 
     def version(self) -> dict[str, str]:
-        """Return the versions of the harvested packages; raises `InputError` for a missing one."""
-        names = {package: harvest.root(package).name for package in self.packages()}
-        return {name: importlib.metadata.version(self.part or name) for name in names}
+        """Return the versions of the harvested packages."""
+        return {name: pinned(self.part or name) for name in self.packages()}
 
-    def expected(self) -> tuple[int, float, dict[str, int]]:
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
         """Return the counts of the pinned packages."""
         if self.part:
             share = SMOKE_SHARE if self.size == "smoke" else 1.0
@@ -118,7 +117,7 @@ class Settings(Source):
         """Return the number of useful processes."""
         return 1 if self.part or self.size == "smoke" else 4
 
-    def load(self, threads: int = 1) -> Collection:
+    def read(self, threads: int) -> Collection:
         """Harvest, clean and divide: a minute of one core and 0.3 GB for `default`."""
         import numpy as np
         import pyarrow as pa
@@ -126,30 +125,18 @@ class Settings(Source):
         from cdmae.collections.sources.pydocs import division
         from cdmae.collections.store import PASSAGES, Collection
 
-        documented: dict[str, int] = {}
-        entries = self._entries(documented, threads)
-        passages, asked, counts = division.divide(entries, held_out=bool(self.part))
+        passages, asked = division.divide(self._entries(threads), held_out=bool(self.part))
         queries = {}
         qrels = {}
-        query_counts = {}
-        for split, has_judgments in self.judged().items():
+        for split, has_judgments in self.own_splits().items():
             every = asked[asked["split"] == ("train" if split == "unlabelled" else split)]
             kept = self._kept(every, split)
             queries[split] = kept[["query_id", "text"]].reset_index(drop=True)
-            query_counts[split] = {"read": len(every)}
             if has_judgments:
                 judgments = kept[["query_id", "passage_id"]].explode("passage_id")
                 qrels[split] = judgments.assign(grade=np.int16(1))
-                query_counts[split] |= {"judged": len(kept), "judgments": len(judgments)}
-        about = {
-            "source": "pydocs",
-            "versions": self.version(),
-            "documented objects": documented,
-            "passages": len(passages),
-            "queries": query_counts,
-            **counts,
-        }
         columns = [passages["passage_id"], [""] * len(passages), passages["text"]]
+        about = {"source": "pydocs", "versions": self.version()}
         return Collection(pa.table(columns, schema=PASSAGES), queries, qrels, about)
 
     def _kept(self, queries: pd.DataFrame, split: str) -> pd.DataFrame:
@@ -166,31 +153,25 @@ class Settings(Source):
             key = "unlabelled" if first else "train_queries"
             raise InputError(f"{key} is {number}; expected 0 to {len(queries) - first}")
         names = queries["query_id"].str.removeprefix("query:")
-        order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).digest())
+        order = names.map(lambda name: stable_share(f"training query {name}"))
         return queries.loc[order.sort_values().index[first : first + number]].sort_index()
 
-    def _entries(self, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
-        """Yield the (name, summary, body) of objects with both; count all documented objects.
-
-        counts: receives the number of documented objects of each package.
-        """
+    def _entries(self, threads: int) -> Iterator[tuple[str, str, str]]:
+        """Yield the (name, summary, body) of objects with both."""
         from joblib import Parallel, delayed
 
         share = SMOKE_SHARE if self.size == "smoke" else 1.0
         modules = [found for name in self.packages() for found in harvest.modules(name, share)]
         read = delayed(_entries_in)
         found = Parallel(threads, return_as="generator")(
-            read(module, path, MOST_WORDS) for module, path in modules
+            read(*each, MOST_WORDS) for each in modules
         )
         seen: set[str] = set()
-        for (module, _), entries in zip(modules, found, strict=True):
-            package = module.partition(".")[0]
-            for name, entry in entries:
-                if name not in seen:
-                    seen.add(name)
-                    counts[package] = counts.get(package, 0) + 1
-                    if entry:
-                        yield name, *entry
+        for name, entry in chain.from_iterable(found):
+            if name not in seen:
+                seen.add(name)
+                if entry:
+                    yield name, *entry
 
 
 def _entries_in(

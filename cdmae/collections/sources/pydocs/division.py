@@ -8,7 +8,6 @@ The split of a component follows from a hash of its first member's name.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import product
 
@@ -27,7 +26,7 @@ THRESHOLD = 0.7  # the minimum Jaccard similarity of near-duplicates
 
 def divide(
     entries: Iterable[tuple[str, str, str]], held_out: bool
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, int]]:
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Turn harvested (name, summary, body) entries into passages, and queries with their splits.
 
     held_out: whether the package is held out; all its queries are in the split ``test``.
@@ -57,18 +56,9 @@ def divide(
         name, text = asked[rows[0]][key]
         split = "test" if held_out else split_of(passages[component_of[rows[0]]][0])
         queries.append((split, f"query:{name}", text, [passages[row][0] for row in rows]))
-    sizes = Counter(component_of)
-    counts = {
-        "distinct bodies": len(passages),
-        "near-duplicate passages dropped": len(dropped),
-        "templated summaries dropped": len(by_summary) - len(chosen),
-        "components": len(sizes),
-        "largest component": max(sizes.values(), default=0),
-    }
     return (
         pd.DataFrame([passages[row] for row in kept], columns=["passage_id", "text"]),
         pd.DataFrame(queries, columns=["split", "query_id", "text", "passage_id"]),
-        counts,
     )
 
 
