@@ -230,7 +230,7 @@ def own_files(tmp_path, monkeypatch):
     # more queries than in a batch, and than the pseudo-queries of dev
     queries = [{"_id": f"q{number}", "text": "a query"} for number in range(250)]
     judged = "".join(f"q{number}\tp1\t1\n" for number in range(250))
-    for collection in ("mine", "medquad", "boolq", "cisi"):
+    for collection in ("mine", "medquad", "boolq", "cisi", "squad"):
         folder = tmp_path / "data" / collection
         (folder / "qrels").mkdir(parents=True)
         for name, rows in (("corpus", passages), ("queries", queries)):

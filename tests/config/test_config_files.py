@@ -79,7 +79,9 @@ def test_numbers_of_the_command_line(tmp_path):
 
 OVERLAID_ON = {
     "medquad": ["minilm"], "medquad-half": ["minilm", "medquad"], "boolq": ["minilm"],
-    "heads-medquad": ["heads"], "heads-distilled": ["heads"],
+    "heads-medquad": ["heads"], "heads-distilled": ["heads"], "untrained": ["nfcorpus"],
+    "evidence-squad": ["evidence"], "evidence-wikipedia": ["evidence"],
+    "evidence-medquad": ["evidence"],
     "unlabelled-minilm": ["unlabelled"], "doct5query": ["systems"],
     "unlabelled-distilled": ["unlabelled", "unlabelled-minilm"],
     "cisi": ["unlabelled", "unlabelled-minilm"], "paper-ablations": ["paper"],
