@@ -4,8 +4,7 @@
     python -m benchmarks.search --multi --passages 5000 --queries 20 --dimensions 128
         MaxSim of multi-vectors with 1,000 candidates per query
 
-Ours multiplies matrices by blocks. Only ours ranks ties by row and needs no more memory for more
-passages; the
+Ours is faiss by blocks. Only ours ranks ties by row and needs no more memory for more passages; the
 difference to faiss.knn is the cost of both. Fails unless every form finds the same scores.
 
 With ``--multi``, a query has 32 vectors and a passage 20 to 120. The peer is sentence-transformers'

@@ -1,22 +1,35 @@
-"""Dense vectors: an array, float32 [n, D], searched exactly by inner product.
+"""Dense vectors: an array, float32 [n, D], searched exactly by inner product with faiss.
 
-`cdmae.retrieval.products` has the method. Memory is bounded by the result and one block, whatever
-the number of passages.
+faiss scans the passages block by block. Its products come from matrix multiplication. Their last
+bits depend on the shape of the block, and faiss breaks ties arbitrarily. Therefore, faiss only
+finds candidates: every passage of a block that could be among a query's best K. Each candidate is
+scored again by faiss's product of one pair of vectors, and ranked by that score, ties by row. The
+result depends neither on blocks, nor on threads, nor on the device.
+
+Which passages are candidates? The two scores of a pair differ by at most the slack (see
+`cdmae.retrieval.products`). A passage is a candidate if its score from faiss is at least the lowest
+possible score of the K-th best passage minus the slack. faiss first returns slightly more than K
+passages. If the last of them is still a candidate, the search is repeated for four times as many,
+because otherwise a tie could be missed. If nearly all scores are equal, as after a collapsed
+training, this takes several scans instead of one.
+
+Memory is bounded by the result and one block, whatever the number of passages.
 
 Q queries, P passages, D dimensions, K depth; b queries and n passages of a block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+import faiss
 import numpy as np
-import torch
 
 from cdmae.arrays import read_array, write_array
 from cdmae.files import complete
+from cdmae.log import say
 from cdmae.models.checkpoint import Model
 from cdmae.models.heads import dense as head
 from cdmae.models.ragged import Ragged
@@ -24,11 +37,16 @@ from cdmae.retrieval import products
 from cdmae.retrieval.ranking import Best
 from cdmae.retrieval.shards import Shards, blocks
 from cdmae.runs import Run
+from cdmae.threads import faiss_threads
 
 TYPE = np.ndarray
 SUFFIX = ".npy"
 MARK = "[0-9]*.npy"
-QUERIES, PASSAGES = 256, 1 << 15  # queries and passages per block, whose scores are 32 MB
+QUERIES, PASSAGES = 4096, 1 << 16  # queries and passages per block
+GPU_MOST = 2048  # the maximum number of hits per query that faiss returns on a GPU
+
+# [b, D], [n, D], k -> two of [b, k]
+Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 def gathered(
@@ -81,18 +99,83 @@ def search(
 
     Every query gets min(depth, P) passages. Raises `InputError` for vectors that are not finite.
     """
+    depth = min(depth, sum(map(len, shards)))
     best = Best(len(queries), depth)
-    queries = np.ascontiguousarray(queries, np.float32)
-    asked = torch.from_numpy(queries).to(device)
-    for first, vectors in blocks(shards, PASSAGES):
-        block = np.require(vectors, np.float32, ["C", "W"])  # torch warns of read-only arrays
-        slack = products.slack(queries, block, first)
-        passages = torch.from_numpy(block).to(device).T
-        for begin in range(0, len(queries), QUERIES):
-            some = slice(begin, begin + QUERIES)
-            quick = asked[some] @ passages
-            exact = partial(products.pairwise, queries[some], block)
-            products.add_candidates(best, begin, first, quick, slack[some], exact)
+    if len(queries) and depth:
+        queries = np.ascontiguousarray(queries, np.float32)
+        lengths = products.lengths_of_queries(queries)
+        knn = _knn(device, depth)
+        with faiss_threads(threads):
+            for first, vectors in blocks(shards, PASSAGES):
+                block = np.ascontiguousarray(vectors, np.float32)
+                longest = products.longest(block, first)
+                slack = products.slack(queries.shape[1], lengths, longest)
+                for begin in range(0, len(queries), QUERIES):
+                    some = np.arange(begin, min(begin + QUERIES, len(queries)))
+                    _add(best, queries, some, block, first, slack, knn)
     run = best.run()
     run.scores[:] += 0.0  # -0.0 becomes 0.0
     return run
+
+
+def _add(
+    best: Best,
+    queries: np.ndarray,
+    left: np.ndarray,
+    block: np.ndarray,
+    first: int,
+    slack: np.ndarray,
+    knn: Knn,
+) -> None:
+    """Add the candidates of a block, which begins at row `first`, to the queries `left`."""
+    depth = best.depth
+    count = min(len(block), _asked(depth))
+    while len(left):
+        scores, columns = knn(queries[left], block, count)
+        sure = best.least[left].astype(np.float64)
+        if count >= depth:
+            sure = np.maximum(sure, scores[:, depth - 1] - slack[left])
+        enters = scores >= (sure - slack[left])[:, None]
+        done = ~enters[:, -1] | (count == len(block))
+        most = enters[done].sum(1).max(initial=0)  # scores descend
+        columns = np.where(enters, columns, -1)[done, :most]
+        exact = products.pairwise(queries[left[done]], block, columns)
+        for query, own, values in zip(left[done].tolist(), columns, exact, strict=True):
+            found = own >= 0
+            best.add(query, first + own[found], values[found])
+        left = left[~done]
+        count = min(len(block), 4 * count)
+
+
+def _asked(depth: int) -> int:
+    return depth + depth // 8 + 32
+
+
+def _knn(device: str, depth: int) -> Knn:
+    """Return the search of faiss on `device` (cpu, cuda, cuda:1); log a fallback to the CPU."""
+    on_cpu = partial(faiss.knn, metric=faiss.METRIC_INNER_PRODUCT)
+    kind, _, number = device.partition(":")
+    if kind == "cpu":
+        return on_cpu
+    if not hasattr(faiss, "StandardGpuResources") or not faiss.get_num_gpus():
+        say(
+            f"search: faiss {faiss.__version__} found no usable GPU (GPUs need faiss-gpu); "
+            "searching on the CPU"
+        )
+        return on_cpu
+    if _asked(depth) > GPU_MOST:
+        say(
+            f"search: on a GPU, faiss returns at most {GPU_MOST:,} hits, too few for depth "
+            f"{depth:,}; searching on the CPU"
+        )
+        return on_cpu
+    resources = faiss.StandardGpuResources()
+    index = int(number or 0)
+    on_gpu = partial(faiss.knn_gpu, resources, metric=faiss.METRIC_INNER_PRODUCT, device=index)
+
+    def on_both(queries: np.ndarray, block: np.ndarray, count: int) -> tuple:
+        # With many near-ties, more hits are needed than a GPU returns.
+        knn = on_gpu if count <= GPU_MOST else on_cpu
+        return knn(queries, block, count)
+
+    return on_both

@@ -4,8 +4,10 @@ A shard is two files. ``dense-00000.npy`` has the dense vectors, float32 [p, D];
 the sparse ones, a CSR matrix [p, V].
 
 The score of a query and a passage is s + w d: s is the product of their sparse vectors, d the
-product of their dense vectors, and w the model's weight of the dense head. The search is exact, as
-in `cdmae.retrieval.products`.
+product of their dense vectors, and w the model's weight of the dense head. The search is exact:
+matrix multiplication of a block finds every passage that could be among the best K. These passages
+are scored again pair by pair, as in `dense`. The result therefore depends neither on blocks nor on
+threads.
 
     Q queries, P passages, D dimensions, V word-pieces, K depth
 """
@@ -14,11 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 from scipy.sparse import csr_array
 
 from cdmae.models.checkpoint import Model
@@ -121,25 +121,43 @@ def search(
 ) -> Run:
     """Find the `depth` passages with the greatest sum for each query, ties by row."""
     best = Best(len(queries), depth)
-    weight = queries.weight
+    lengths = products.lengths_of_queries(queries.dense)
     for first, block in blocks(shards, PASSAGES):
         block = replace(block, dense=np.ascontiguousarray(block.dense, np.float32))
-        slack = weight * products.slack(queries.dense, block.dense, first)
+        longest = products.longest(block.dense, first)
+        slack = products.slack(queries.dense.shape[1], lengths, longest)
         for begin in range(0, len(queries), QUERIES):
-            some = queries[begin : begin + QUERIES]
-            by_sparse = (some.sparse @ block.sparse.T).toarray()  # exact, [b, n]
-            by_dense = weight * (some.dense @ block.dense.T)
-            largest = np.abs(by_dense).max(1, initial=0) + by_sparse.max(1, initial=0)
-            errors = slack[begin : begin + QUERIES] + ROUNDING * largest
-            quick = torch.from_numpy(by_dense + by_sparse)
-            exact = partial(_sums, some, block, by_sparse)
-            products.add_candidates(best, begin, first, quick, errors, exact)
+            some = slice(begin, begin + QUERIES)
+            _add(best, queries[some], begin, block, first, slack[some])
     return best.run()
 
 
-def _sums(
-    queries: DualVectors, block: DualVectors, by_sparse: np.ndarray, row: int, columns: np.ndarray
-) -> np.ndarray:
-    """Return the scores of a query and some passages of a block, float32 [k]."""
-    by_dense = products.pairwise(queries.dense, block.dense, row, columns).astype(np.float64)
-    return (queries.weight * by_dense + by_sparse[row, columns]).astype(np.float32)
+def _add(
+    best: Best,
+    queries: DualVectors,
+    begin: int,
+    block: DualVectors,
+    first: int,
+    slack: np.ndarray,
+) -> None:
+    """Add the candidates of a block, which begins at row `first`, to queries from `begin` on.
+
+    slack: of the products of dense vectors, [b].
+    """
+    weight = queries.weight
+    depth = best.depth
+    by_sparse = (queries.sparse @ block.sparse.T).toarray()  # exact, [b, n]
+    by_dense = weight * (queries.dense @ block.dense.T)
+    near = by_dense + by_sparse
+    slack = weight * slack
+    slack += ROUNDING * (np.abs(by_dense).max(1, initial=0) + by_sparse.max(1, initial=0))
+    for row in range(len(queries)):
+        least = best.least[begin + row]
+        if near.shape[1] > depth:
+            kth = np.partition(near[row], -depth)[-depth]
+            least = max(least, kth - slack[row])
+        columns = np.flatnonzero(near[row] >= least - slack[row])
+        query = queries.dense[row : row + 1]
+        by_pairs = products.pairwise(query, block.dense, columns[None])[0].astype(np.float64)
+        exact = (weight * by_pairs + by_sparse[row, columns]).astype(np.float32)
+        best.add(begin + row, first + columns, exact)
