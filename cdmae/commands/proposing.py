@@ -50,6 +50,9 @@ def new(
     positive: Annotated[
         str, Option(help="the column of the relevant passages of pairs, likewise")
     ] = "",
+    train: Annotated[
+        bool, Option(help="--no-train: only measure the encoder, on judged queries")
+    ] = True,
     force: Annotated[bool, Option("--force", help="overwrite the config")] = False,
 ) -> None:
     """Write a config for your own data, and print its plan and the next command.
@@ -77,12 +80,17 @@ def new(
     if questions and found.judged["test"] >= ENOUGH:
         settings["questions"] = {"train": asked}
         found = replace(found, settings=settings, judged={"train": found.judged["test"]})
-    published = encoders.published(encoder, found.language)
     here = machine.here()
     print("\n".join(recipe.description(found)))
     name = results_name(path, target)
-    pieces = survey.pieces(found, published.folder if published else None, recipe.VOCABULARY)
-    chosen = recipe.choose(found, here, published, name, pieces)
+    if train:
+        published = encoders.published(encoder, found.language)
+        pieces = survey.pieces(found, published.folder if published else None, recipe.VOCABULARY)
+        chosen = recipe.choose(found, here, published, name, pieces)
+    elif encoder in ("", "none"):
+        raise InputError("--no-train measures a published retriever: name it with --encoder")
+    else:
+        chosen = recipe.measure(found, encoders.located(encoder), name)
     for reason in chosen.reasons:
         print(f"recipe   {reason}")
     print(f"results  results/{name}\n")

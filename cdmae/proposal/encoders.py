@@ -61,16 +61,22 @@ def published(model: str, language: str) -> Encoder | None:
             "to begin with a published model, give --encoder FOLDER"
         )
         return None
-    model = model or (ENGLISH if language == "en" else OTHER)
+    model = located(model or (ENGLISH if language == "en" else OTHER))
+    folder = Path(model)
+    return _described(model, folder if folder.is_dir() else _downloaded(model))
+
+
+def located(model: str) -> str:
+    """Return the absolute path of a model's folder, or its name at the hub."""
     folder = Path(os.path.expanduser(model))
     if folder.is_dir():
-        return _described(str(folder.resolve()), folder.resolve())
+        return str(folder.resolve())
     if not pretrained.HUB_NAME.fullmatch(model):
         raise InputError(
             f"--encoder is {show(model)}, but {show(str(folder.absolute()))} is no folder; "
             f"expected the folder of a model, or a name at the hub such as {ENGLISH}"
         )
-    return _described(model, _downloaded(model))
+    return model
 
 
 def _answers() -> bool:
@@ -129,8 +135,8 @@ def _described(model: str, folder: Path) -> Encoder:
     if lost:
         raise InputError(
             f"--encoder: training does not keep a part of {model}: {', '.join(lost)}; expected "
-            f"pooling cls or mean, and one of {', '.join(pretrained.FAMILIES)}; docs/own.md shows "
-            "how to measure the model as it is"
+            f"pooling cls or mean, and one of {', '.join(pretrained.FAMILIES)}; --no-train "
+            "measures the model as it is"
         )
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts") or {}
     of_passages = [prompts[name] for name in ("document", "passage", "corpus") if name in prompts]

@@ -31,6 +31,7 @@ class Recipe:
 
     values: dict[str, Any]
     reasons: list[str]
+    template: str = "my.yaml.j2"
 
 
 def choose(
@@ -41,9 +42,7 @@ def choose(
     pieces: the longest usual lengths of passages and queries, in word-pieces.
     """
     reasons = []
-    settings = dict(found.settings)
-    if found.language not in ("en", WORDS):
-        settings["language"] = found.language
+    settings = _source(found)
     is_labelled = found.judged.get(DIVIDED, 0) >= LEAST_QUERIES
     judged = [split for split in found.judged if split != DIVIDED]
     values: dict[str, Any] = {
@@ -84,12 +83,38 @@ def choose(
     if queries < FEW_QUERIES:
         words = "too few to train much or to tell systems apart; add texts, or a table of pairs"
         reasons.append(f"WARNING: {plural(queries, 'query')}, {words}")
-    values["source"] = {"source": found.source, **settings}
+    values["source"] = settings
     values |= _training(found, machine, encoder, trained, pieces)
     if values["passage_length"] < pieces[0]:
         words = f"passages are cut at {values['passage_length']} word-pieces, the most for"
         reasons.append(f"{words} {'this encoder' if machine.gpus else 'this machine'}")
     return Recipe(values, reasons)
+
+
+def measure(found: Survey, model: str, name: str) -> Recipe:
+    """Compare a published retriever with BM25 on all judged queries, without any training."""
+    if not any(found.judged.values()):
+        raise InputError("--no-train needs judged queries, but the data have none")
+    dev = next(filter(is_dev, found.judged), "")
+    judged = [split for split in found.judged if split != DIVIDED] or [DIVIDED]
+    reasons = [f"nothing is trained; measured on {', '.join(judged)}"]
+    if dev:
+        reasons.append(f"{dev} chooses the weights of the fusion")
+    values = {
+        "found": found,
+        "name": name,
+        "model": model,
+        "source": _source(found),
+        "dev": dev,
+        "judged": judged,
+    }
+    return Recipe(values, reasons, "measured.yaml.j2")
+
+
+def _source(found: Survey) -> dict[str, Any]:
+    """Return the settings of the collection, with its language if it is not English."""
+    language = {} if found.language in ("en", WORDS) else {"language": found.language}
+    return {"source": found.source, **found.settings, **language}
 
 
 def _training(
@@ -149,7 +174,7 @@ def text(recipe: Recipe, root: Path) -> str:
         autoescape=False,  # noqa: S701 (YAML, not HTML)
     )
     environment.filters["flow"] = _flow
-    template = Path(__file__).with_name("my.yaml.j2").read_text(encoding="utf-8")
+    template = Path(__file__).with_name(recipe.template).read_text(encoding="utf-8")
     return environment.from_string(template).render(recipe.values).replace(f"{root}/", "")
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 
 import huggingface_hub
+import huggingface_hub.constants
 import pytest
 
 from cdmae import commands
@@ -119,6 +120,14 @@ def test_judged_queries_choose_where_nothing_is_labelled_for_training(
     assert config.systems["fused"].tuned_on == tuned
     found = splits.roles(config)
     assert (found.deciding, found.reported) == (deciding, ("mine", "test"))
+
+
+def test_a_published_retriever_is_measured_without_training(new, tmp_path, tiny_bert):
+    folder = beir(tmp_path / "mine", train=60, dev=20, test=20)
+    config, _ = new(folder, "--no-train", "--encoder", tiny_bert)
+    assert not config.stages and [*config.systems] == ["bm25", "published", "fused"]
+    assert config.systems["fused"].tuned_on == ("mine", "dev")
+    assert config.evaluation.collections == {"mine": ("dev", "test")}
 
 
 def test_a_folder_in_beir_s_layout_keeps_its_splits(new, tmp_path):
@@ -341,6 +350,7 @@ def unfit(tmp_path):
     (tmp_path / "bad.csv").write_text(good + "alone\n")
     (tmp_path / "book.xlsx").write_text("")
     pairs(tmp_path / "other.csv", columns=("Frage", "Antwort"))
+    texts(tmp_path / "notes")
     pairs(texts(tmp_path / "mixed") / "train.csv")
     for name in ("data", "triplets"):
         (tmp_path / "set" / name).mkdir(parents=True)
@@ -365,6 +375,8 @@ def unfit(tmp_path):
         ("good.csv --questions good.csv", "good.csv, line 2"),
         ("good.csv --questions good.csv --source pairs", "--questions"),
         ("good.csv --encoder a/b", "a/b"),
+        ("good.csv --no-train", "--encoder"),
+        ("notes --no-train --encoder a/b", "--no-train"),
         ("good.csv --encoder ~/a/b", "--encoder"),
     ],
 )
