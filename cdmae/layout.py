@@ -48,7 +48,6 @@ PLACES = {
     "run": "runs/{system}/evaluated/{collection}.{split}.parquet",
     "measures": "measures/{system}.tsv",  # of all systems at once
     "measured": "measured/{system}.tsv",  # of one, for a table or on request
-    "benchmarks": "benchmarks",
     "logs": "logs",
     "report": "report",
 }

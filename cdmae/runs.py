@@ -80,32 +80,15 @@ def write_run(path: Path | str, run: Run) -> None:
         pq.write_table(table, aside, row_group_size=1 << 12, write_page_checksum=True)
 
 
-def run_file(path: Path | str) -> Path:
-    """Return the file of a run, or of the only run in a folder."""
+def read_run(path: Path | str) -> Run:
+    """Read a run; path: a file, or a folder with one run."""
     path = Path(path)
-    return next(path.glob("*.parquet"), path) if path.is_dir() else path
-
-
-def count_queries(path: Path | str) -> int:
-    """Return the number of queries Q of a run, in a file or alone in a folder."""
-    return open_parquet(run_file(path), RUN).metadata.num_rows
-
-
-def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
-    """Read a run; with `rows`, read only these queries' lists and leave the other lists empty.
-
-    path: a file, or a folder with one run.
-    """
-    path = run_file(path)
+    if path.is_dir():
+        path = next(path.glob("*.parquet"), path)
     file = open_parquet(path, RUN)
     with reading(path):
         table = file.read()
-    wanted = np.full(len(table), rows is None)
-    if rows is not None:
-        wanted[rows] = True
-        table = table.filter(pa.array(wanted))
-    lengths = np.zeros(len(wanted), np.int64)
-    lengths[wanted] = pc.list_value_length(table["passages"]).to_numpy()
+    lengths = pc.list_value_length(table["passages"]).to_numpy()
     lists = [pc.list_flatten(table[name]).to_numpy() for name in RUN.names]
     passages, scores = (values.copy() for values in lists)  # pyarrow's are read-only
-    return Run(passages, scores, np.concatenate([[0], np.cumsum(lengths)]))
+    return Run(passages, scores, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))

@@ -57,27 +57,15 @@ VALUES = {
 }  # fmt: skip
 
 
-# What takes longest begins first; the first file makes the run that the other tests of the workflow
-# share, and the next two do without it.
-LONGEST = (
-    "tests/workflow/test_smoke.py",
-    "tests/workflow/test_checkpoint.py",
-    "tests/models/test_cuda.py",
-    "tests/workflow/test_slurm.py",
-    "tests/workflow/",
-    "",
-)
-
-
-def rank(nodeid):
-    """The position of a test's file among the longest ones."""
-    return next(at for at, start in enumerate(LONGEST) if nodeid.startswith(start))
-
-
 def pytest_collection_modifyitems(config, items):
-    """In several processes, begin with what takes longest."""
+    """In several processes, begin with what takes longest; the first file makes a run for others."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: rank(item.nodeid))
+        longest = (
+            "tests/workflow/test_smoke.py",
+            "tests/workflow/test_slurm.py",
+            "tests/workflow/",
+        )
+        items.sort(key=lambda item: [not item.nodeid.startswith(path) for path in longest])
 
 
 def pytest_collection_finish():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.commands.configs import existing
-from cdmae.config import seeds, splits, systems
+from cdmae.config import seeds, systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.files import read_json
@@ -40,31 +40,29 @@ def best_system(config: Config, names: list[str]) -> str:
     """Return the system that the report recommends, among `names` and without replicas."""
     import pandas as pd
 
-    from cdmae.evaluation.best import choose, untuned
+    from cdmae.evaluation.best import choose, deciding, untuned
     from cdmae.evaluation.per_query import read_measures
 
-    deciding = splits.roles(config).deciding
-    collection, split = deciding
-    measure = config.evaluation.measured(collection, split)[0]
-    values = {}
+    paths = {}
     for name in seeds.first(names):
-        path = existing(place(config.results, "measures", system=name))
-        frame = read_measures(path)
-        rows = frame[
-            (frame["collection"] == collection)
-            & (frame["split"] == split)
-            & (frame["measure"] == measure)
-        ]
+        paths[name] = existing(place(config.results, "measures", system=name))
+    frames = {name: read_measures(path) for name, path in paths.items()}
+    asked = next(iter(frames.values())).groupby(["collection", "split"])["query_id"].nunique()
+    split = deciding(config, asked)
+    measure = config.evaluation.measured(*split)[0]
+    values = {}
+    for name, frame in frames.items():
+        is_own = frame[["collection", "split", "measure"]] == [*split, measure]
+        rows = frame[is_own.all(axis=1)].set_index("query_id")["value"]
         if rows.empty:
             raise InputError(
-                f"{path} has no {measure} on {collection} {split}; "
+                f"{paths[name]} has no {measure} on {' '.join(split)}; "
                 "./run with the same config files updates the file"
             )
         about = {}
         if config.systems[name].kind == "fusion":
             about = read_json(existing(place(config.results, "fusion", system=name)))
-        own = rows.set_index("query_id")["value"]
-        values[name] = untuned(own, about, deciding, measure)
+        values[name] = untuned(rows, about, split, measure)
     complexity = {name: config.systems[name].complexity for name in values}
     return choose(pd.DataFrame(values), complexity).pick
 

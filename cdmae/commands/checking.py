@@ -45,7 +45,7 @@ def check(
             f"{path} has no table for these config files and seeds; its tables name theirs under "
             "configfile and seeds"
         )
-    results = frames.read(existing(place(config.results, "report"))).results
+    results = frames.read_results(existing(place(config.results, "report")))
     learns = partial(systems.learns, config)
     found = expected.measured(numbers[own], results, learns)
     if write:

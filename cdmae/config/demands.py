@@ -23,7 +23,7 @@ def check(config: Config) -> None:
     for name, collection in config.collections.items():
         collection.ask(name, "judged")  # refuses missing files
     _check_names(config)
-    config.report.check(config.systems, config.stages)
+    config.report.check(config.systems)
     for name, start in config.starts.items():
         if start.checkpoint:
             pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))

@@ -148,8 +148,6 @@ class Report:
 
     title: str = "Importance-aware masking for dense retrieval"
     """Heading of the report."""
-    example: str = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
-    """Text whose words are shaded by importance [figure 3]."""
     compare: dict[str, tuple[str, ...]] = EMPTY
     """The systems that each system is compared with in addition to evaluation.baseline, as in
     {mae-stage1: [bm25]}; the key "*" is for all other systems. Without `compare` and baseline,
@@ -160,8 +158,6 @@ class Report:
     row of one table has its name, as in "table 3: RetroMAE", and a row that the paper lacks is
     added to table 1 [4].
     """
-    curve: tuple[str, ...] = ()
-    """Stages that differ in their number of training queries, for a figure; the last has all."""
     licence: Licence = ""
     """Licence of the trained models, for their cards, by its identifier at the hub, as in mit; it
     must fit the licences of the collections and the initial checkpoint.
@@ -171,17 +167,16 @@ class Report:
     multilingual, or code.
     """
 
-    def check(self, systems: Iterable[str], stages: Iterable[str]) -> None:
-        """Refuse names of systems and stages that do not exist."""
-        named = [(("curve",), stage, stages) for stage in self.curve]
-        named += [(("methods", method), name, systems) for method, name in self.methods.items()]
+    def check(self, systems: Iterable[str]) -> None:
+        """Refuse names of systems that do not exist."""
+        named = [(("methods", method), name) for method, name in self.methods.items()]
         for system, baselines in self.compare.items():
-            named += [(("compare", system), name, systems) for name in baselines]
+            named += [(("compare", system), name) for name in baselines]
             if system != EVERY:
-                named.append((("compare", system), system, systems))
-        for keys, name, known in named:
-            if name not in known:
-                words = f" has {show(name)}, which does not exist; {suggestion(name, known)}"
+                named.append((("compare", system), system))
+        for keys, name in named:
+            if name not in systems:
+                words = f" has {show(name)}, which does not exist; {suggestion(name, systems)}"
                 raise refusal(("report", *keys), words)
 
 

@@ -77,8 +77,8 @@ def _first_to_report(split: str) -> tuple[bool, ...]:
 def main_collection(config: Config) -> str:
     """Return the first evaluated collection that is trained on, or else the first; "" without one.
 
-    Queries that were made from the text of another evaluated collection only stand in for judged
-    ones: the other collection is the main one.
+    Queries that were made from passages only stand in for judged ones: another evaluated collection
+    with questions about the same passages is the main one.
     """
     evaluated = [name for name, splits in config.evaluation.collections.items() if splits]
     trained = {systems.trains_on(config, name)[0] for name in systems.trained(config)}
@@ -88,6 +88,8 @@ def main_collection(config: Config) -> str:
     first = config.collections[candidates[0]]
     if first.source == "pseudo":
         for name in evaluated:
-            if config.collections[name].settings == first.settings.base:
+            asked = config.collections[name]
+            passages = config.collections[asked.settings.shared or name].settings
+            if asked.source != "pseudo" and passages == first.settings.base:
                 return name
     return candidates[0]

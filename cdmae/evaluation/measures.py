@@ -15,7 +15,6 @@ from ir_measures import Measure, providers
 
 from cdmae.config.checks import PROVIDERS, read_measure
 from cdmae.errors import InputError
-from cdmae.log import say
 from cdmae.runs import Run
 
 COLUMNS = ("query", "passage", "grade")
@@ -71,19 +70,15 @@ def measure(
 
 
 def _check_grades(qrels: pd.DataFrame, parsed: dict[str, Measure], judgments: object) -> None:
-    """Refuse judgments without a relevant passage; log measures that need a higher grade."""
-    grades = {name: key.params.get("rel", 1) for name, key in parsed.items()}
+    """Refuse judgments without a relevant passage."""
     highest = qrels["grade"].max()
-    lowest = min(grades.values(), default=1)
+    lowest = min((key.params.get("rel", 1) for key in parsed.values()), default=1)
     if lowest > highest:
         raise InputError(
             f"{judgments} have no relevant passage: their highest grade is {highest}; expected "
             f"judgments with a grade of {lowest} or more, or measures with a lower threshold "
             "(evaluation.relevant, or rel in their names)"
         )
-    for name, grade in grades.items():
-        if grade > highest:
-            say(f"{name} is 0: it needs grade {grade}, but the highest grade is {highest}")
 
 
 def _judged(qrels: pd.DataFrame) -> dict[int, dict[str, int]]:

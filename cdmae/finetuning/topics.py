@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from cdmae.config.heads import Dense
 from cdmae.errors import InputError
-from cdmae.models import sequences
-from cdmae.retrieval.vectors import encode
+from cdmae.models import packed, sequences
+from cdmae.models.heads import dense
 from cdmae.threads import faiss_threads
 from cdmae.tokens.corpus import Tokens
 from cdmae.training import setup
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 ROUNDS = 20  # of k-means
 
 
+@torch.no_grad()
 def of_queries(
     model: Model, queries: Tokens, rows: np.ndarray, stage: Dense, seed: int, collection: str
 ) -> np.ndarray:
@@ -43,8 +45,11 @@ def of_queries(
         )
     read = sequences.texts(model, "query", queries, rows)
     device = setup.device()
-    model.network.to(device)
-    vectors = encode(model, read, device)
+    network = model.network.to(device)
+    vectors = np.empty((len(read), dense.width(network)), dtype=np.float32)
+    for chunk in sequences.chunks(read.lengths, stage.chunk * stage.passage_length):
+        batch = packed.pack(read.take(chunk), device)
+        vectors[chunk] = dense.vectors(network, batch, stage).float().cpu().numpy()
     return clusters(vectors, stage.topics, setup.seed_of(seed, "topics"))
 
 

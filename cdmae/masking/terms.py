@@ -1,4 +1,4 @@
-"""Describe masked words: the most frequent, the share of stop-words, and one example.
+"""Describe masked words: the most frequent, and the share of stop-words.
 
 Section 3.2 of the paper: 40 % of the tokens masked at random are stop-words or punctuation.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cdmae import masking
-from cdmae.importance.shading import Shades, spell
+from cdmae.importance.shading import spell
 from cdmae.masking import Batch, Corpus, Side
 from cdmae.stop_words import STOP_WORDS
 from cdmae.tokens.corpus import Tokens
@@ -30,7 +30,6 @@ def describe(
     *,
     settings: dict[str, Any],
     seed: int,
-    example: str,
 ) -> dict[str, Any]:
     """Describe the masks of a strategy that reads the importance, and uniform masks for comparison.
 
@@ -39,8 +38,6 @@ def describe(
     ``uniform``, ``importance``: two facts about the masks. The most frequent masked words and
     their share of the masked words; the share of stop-words and punctuation among the masked
     word-pieces.
-
-    ``example``: its words with their importance.
     """
     corpus = Corpus(tokens, Vocabulary.read(tokenizer), tokenizer, importance_folder)
     side = Side(settings["strategy"], settings["ratio"], sigma=settings["sigma"], unit=corpus.unit)
@@ -51,14 +48,9 @@ def describe(
     length = settings["max_length"] - 2
     batch = masking.read(tokens, rows, length, corpus.vocabulary, values)
     key = masking.key(seed, "decoder", 0)
-    words = Shades(corpus.estimate, corpus.tokenizer).words(example)
     return {
         "uniform": _facts(batch, masking.choose(batch, uniform, key), corpus.pieces),
         "importance": _facts(batch, masking.choose(batch, side, key), corpus.pieces),
-        "example": {
-            "words": [word.text for word in words],
-            "importance": [round(word.importance, 4) for word in words],
-        },
     }
 
 

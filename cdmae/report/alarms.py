@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cdmae.config.kinds import TEACHERS
-from cdmae.formats import listed, percent, points, probability
+from cdmae.formats import listed, points, probability
 from cdmae.report import columns
 from cdmae.report.columns import Column
 from cdmae.report.comparisons import Pair, retrievers, tested
 from cdmae.report.facts import Facts
-from cdmae.report.negatives import audit
 
 CAUSES = (
     "Usual causes: a learning rate or a number of steps that suits random weights, not a finished "
@@ -31,7 +30,7 @@ class Alarm(NamedTuple):
 
 def alarms(facts: Facts) -> list[Alarm]:
     """List the alarms of the run."""
-    found = [*noted(facts), *misled(facts)]
+    found = noted(facts)
     column = columns.reported(facts)
     if column:
         found += [*worse_than_input(facts, column), *worse_than_checkpoint(facts, column)]
@@ -42,7 +41,7 @@ def noted(facts: Facts) -> list[Alarm]:
     """List the notes of the trainings, such as a collapse; random weights have no knowledge."""
     found = []
     for name, training in {**facts.encoders, **facts.trained}.items():
-        encoder = name if name in facts.encoders else facts.kind(name).encoder
+        encoder = name if name in facts.encoders else facts.entry(name).encoder
         for note in training.about.get("notes", []):
             if INITIAL not in note or _checkpoint(facts, encoder):
                 found.append(Alarm(f"{name}:", f"{note}.{_taught(facts, name)}"))
@@ -53,8 +52,10 @@ def worse_than_input(facts: Facts, column: Column) -> list[Alarm]:
     """List the rerankers that rank significantly worse than the run that they reorder."""
     found = []
     for name in facts.systems:
-        run = facts.system(name).get("reranks", "")
-        gap = tested(facts, column, Pair(name, run)) if run else None
+        if facts.entry(name).kind != "reranker":
+            continue
+        (run,) = facts.entry(name).parts()
+        gap = tested(facts, column, Pair(name, run))
         if gap and gap.verdict == "worse":
             words = (
                 f"ranks {points(-gap.difference)} points below {run}, the run that it reorders "
@@ -64,35 +65,15 @@ def worse_than_input(facts: Facts, column: Column) -> list[Alarm]:
     return found
 
 
-def misled(facts: Facts) -> list[Alarm]:
-    """List the teachers that prefer random negatives to the judged passage as often as mined ones.
-
-    A random passage is hardly ever a right answer, and a mined one often resembles one. Scores that
-    do not show it carry little about relevance.
-    """
-    found = []
-    for student, shares in audit(facts).items():
-        if shares.random >= shares.mined:
-            words = (
-                f"scores {percent(shares.random, decimals=1)} of the random negatives of {student} "
-                f"above the judged passage, and {percent(shares.mined, decimals=1)} of the mined "
-                "ones: random passages are hardly ever right answers, so its scores say little "
-                "about relevance."
-            )
-            found.append(Alarm(facts.kind(student).teacher, words))
-    return found
-
-
 def worse_than_checkpoint(facts: Facts, column: Column) -> list[Alarm]:
     """List the retrievers that are significantly worse than their initial checkpoint.
 
     The checkpoint must be measured as a system of kind external.
     """
-    published = {facts.system(name).get("model"): name for name in facts.systems}
+    models = {facts.entry(name).model: name for name in facts.systems if facts.entry(name).model}
     found = []
     for name in retrievers(facts):
-        start = _checkpoint(facts, facts.kind(name).encoder)
-        checkpoint = published.get(start, "") if start else ""
+        checkpoint = models.get(_checkpoint(facts, facts.entry(name).encoder), "")
         gap = tested(facts, column, Pair(name, checkpoint)) if checkpoint else None
         if gap and gap.verdict == "worse":
             words = (
@@ -106,12 +87,14 @@ def worse_than_checkpoint(facts: Facts, column: Column) -> list[Alarm]:
 
 def _checkpoint(facts: Facts, encoder: str) -> str:
     """Return the checkpoint from which an encoder starts; "" for random weights."""
-    start = facts.entries("encoders").get(encoder, {}).get("start", "")
-    return facts.entries("starts").get(start, {}).get("checkpoint") or ""
+    start = facts.config.encoders[encoder].start
+    return facts.config.starts[start].checkpoint
 
 
 def _taught(facts: Facts, name: str) -> str:
     """Return a sentence about the students of a system; "" without any."""
-    entries = facts.entries("systems").items()
-    students = [other for other, entry in entries if name in [entry.get(key) for key in TEACHERS]]
+    students = []
+    for other, system in facts.config.systems.items():
+        if name in [getattr(system, key) for key in TEACHERS]:
+            students.append(other)
     return f" It taught {listed(students)}." if students else ""

@@ -39,9 +39,12 @@ def of(target: Target, measure: str) -> Column:
 
 def together(columns: Sequence[Column], name: str) -> Column:
     """Average columns with equal weight, in the measure of the first column."""
-    targets = tuple(target for column in columns for target in column.targets)
-    weights = tuple(weight / len(columns) for column in columns for weight in column.weights)
-    return Column(name, targets, weights, columns[0].measure)
+    targets: list[Target] = []
+    weights: list[float] = []
+    for column in columns:
+        targets += column.targets
+        weights += [weight / len(columns) for weight in column.weights]
+    return Column(name, tuple(targets), tuple(weights), columns[0].measure)
 
 
 def difference(facts: Facts, column: Column, a: str, b: str) -> Difference | None:

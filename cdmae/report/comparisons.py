@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cdmae.config.kinds import TEACHERS
 from cdmae.config.schema import EVERY
 from cdmae.evaluation.significance import Difference, corrected
 from cdmae.report import columns
@@ -24,13 +23,16 @@ from cdmae.report.recipes import differences, shown
 UNIFORM = ("whole_word", "uniform")
 MASKINGS = ("encoder.decoder_masking", "encoder.encoder_masking")
 OBJECTIVE = "encoder.objective"
+# kinds of systems that reorder or sum the runs of others, with their names in questions
+ORDERING = {"reranker": "reranking", "fusion": "fusion"}
 MOST_NAMED = 3  # settings that a question names
 # Kinds of comparisons: the masks on all sets of queries together, the one planned test, which is
-# not corrected for the others; another named pair that varies one thing; the other named pairs; all
-# pairs on the reported split.
+# not corrected for the others; another pair that the config names, or that differs in one setting;
+# all other systems with those that the config compares every system with; all pairs on the
+# reported split.
 PLANNED = "planned"
-ONE_THING = "one thing"
-NAMED = "named"
+QUESTION = "question"
+BASELINE = "baseline"
 EVERY_PAIR = "every pair"
 COLUMNS = [
     "kind", "question", "system", "reference", "on", "measure", "mean", "reference_mean",
@@ -45,32 +47,6 @@ class Pair(NamedTuple):
     reference: str
 
 
-class Change(NamedTuple):
-    """The one setting in which two systems differ, with its value in the reference and after it."""
-
-    setting: str
-    before: Any
-    after: Any
-
-    @property
-    def masking(self) -> str:
-        """Return the masking that replaces uniform masks; "" for another change."""
-        if self.setting not in MASKINGS or self.before not in UNIFORM or self.after in UNIFORM:
-            return ""
-        return self.after
-
-    @property
-    def words(self) -> str:
-        """Describe the change."""
-        if self.masking:
-            return f"masks: {self.masking.replace('_', ' ')} instead of uniform"
-        if self.setting == OBJECTIVE and self.before == "none":
-            return "pre-training"
-        if self.setting == OBJECTIVE and self.after == "none":
-            return "no pre-training"
-        return f"{_plain(self.setting)}: {shown(self.before)} → {shown(self.after)}"
-
-
 @cache
 def compared(facts: Facts) -> list[Pair]:
     """List all comparisons, each in one direction.
@@ -80,11 +56,12 @@ def compared(facts: Facts) -> list[Pair]:
     are corrected over the comparisons with the same reference. Two systems that are listed in both
     directions are compared in the first direction.
     """
+    compare = facts.config.report.compare
     pairs = []
-    for system, references in facts.report.compare.items():
+    for system, references in compare.items():
         if system != EVERY:
             pairs += [Pair(system, reference) for reference in references]
-    for reference in (facts.baseline, *facts.report.compare.get(EVERY, ())):
+    for reference in (facts.baseline, *compare.get(EVERY, ())):
         pairs += [Pair(system, reference) for system in facts.systems]
     listed: dict[frozenset[str], Pair] = {}
     for pair in pairs:
@@ -93,77 +70,85 @@ def compared(facts: Facts) -> list[Pair]:
     return list(listed.values())
 
 
-@cache
 def retrievers(facts: Facts) -> list[str]:
     """List the retrievers that were trained here and measured, in config order."""
-    kinds = {name: facts.kind(name) for name in facts.systems}
-    return [name for name, kind in kinds.items() if kind.trained and kind.searches]
+    return [name for name in facts.systems if facts.entry(name).kind == "retriever"]
 
 
 @cache
-def change(facts: Facts, pair: Pair) -> Change | None:
-    """Return the one setting in which two retrievers differ; None if they differ in more."""
+def planned(facts: Facts) -> Pair | None:
+    """Return the first comparison of other masks with uniform ones; None without such a pair.
+
+    The two systems differ in nothing else. The config may name them in either direction. Masks by
+    importance come before other masks.
+    """
+    found = []
+    for pair in compared(facts):
+        for ordered in (pair, Pair(pair.reference, pair.system)):
+            if masking(facts, ordered):
+                found.append(ordered)
+    found.sort(key=lambda pair: masking(facts, pair) != "importance")
+    return found[0] if found else None
+
+
+def masking(facts: Facts, pair: Pair) -> str:
+    """Return the masking of a system that replaces its reference's uniform masks.
+
+    Empty if the two systems differ in anything else.
+    """
     if not set(pair) <= set(retrievers(facts)):
-        return None
+        return ""
     different = differences(facts, pair.reference, pair.system)
-    if len(different) != 1:
-        return None
-    [(setting, (before, after))] = different.items()
-    return Change(setting, before, after)
+    for setting in MASKINGS:
+        if list(different) == [setting]:
+            before, after = different[setting]
+            return after if before in UNIFORM and after not in UNIFORM else ""
+    return ""
 
 
 def question(facts: Facts, pair: Pair) -> tuple[str, str]:
-    """Return the kind of a named pair, `ONE_THING` or `NAMED`, and its question in words."""
-    entry = facts.system(pair.system)
-    if entry.get("reranks") == pair.reference:
-        return ONE_THING, "reranking"
-    if pair.reference in (entry.get("of") or ()):
-        return ONE_THING, "fusion"
+    """Return the kind of a pair, `QUESTION` or `BASELINE`, and its question in words."""
+    is_named = pair.reference in facts.config.report.compare.get(pair.system, ())
+    kind = QUESTION if is_named else BASELINE
+    system = facts.entry(pair.system)
+    if system.kind in ORDERING and pair.reference in system.parts():
+        return QUESTION, ORDERING[system.kind]
     if pair.reference == facts.bm25:
-        return NAMED, "against BM25"
+        return kind, "against BM25"
     if not set(pair) <= set(retrievers(facts)):
-        return NAMED, "another kind of system"
-    reference = facts.system(pair.reference)
-    if entry["encoder"] == reference["encoder"] and entry.get("negatives") == pair.reference:
-        teacher = " and a teacher" if any(entry.get(key) for key in TEACHERS) else ""
-        return ONE_THING, f"next stage: hard negatives{teacher}"
-    one = change(facts, pair)
-    if one:
-        return ONE_THING, one.words
-    names = list(dict.fromkeys(map(_plain, differences(facts, pair.reference, pair.system))))
+        return kind, "another kind of system"
+    reference = facts.entry(pair.reference)
+    if system.encoder == reference.encoder and system.negatives == pair.reference:
+        teacher = " and a teacher" if any(system.teachers().values()) else ""
+        return QUESTION, f"next stage: hard negatives{teacher}"
+    different = differences(facts, pair.reference, pair.system)
+    if len(different) == 1:
+        [(setting, (before, after))] = different.items()
+        return QUESTION, masks_in_words(facts, pair) or _change(setting, before, after)
+    names = list(dict.fromkeys(map(_plain, different)))
     if len(names) > MOST_NAMED:
         names = [*names[:MOST_NAMED], "..."]
-    return NAMED, ", ".join(names) or "the same settings"
+    return kind, ", ".join(names) or "the same settings"
+
+
+def masks_in_words(facts: Facts, pair: Pair) -> str:
+    """Describe a change from uniform to other masks; empty for other pairs."""
+    name = masking(facts, pair).replace("_", " ")
+    return f"masks: {name} instead of uniform" if name else ""
+
+
+def _change(setting: str, before: Any, after: Any) -> str:
+    """Describe the change of one setting."""
+    if setting == OBJECTIVE and before == "none":
+        return "pre-training"
+    if setting == OBJECTIVE and after == "none":
+        return "no pre-training"
+    return f"{_plain(setting)}: {shown(before)} → {shown(after)}"
 
 
 def _plain(setting: str) -> str:
     """Name a setting without its section."""
     return setting.rpartition(".")[2].replace("_", " ")
-
-
-@cache
-def masking_pairs(facts: Facts) -> dict[Pair, Change]:
-    """List the pairs (another masking, uniform) that differ in their masking alone.
-
-    The pairs may be named in either direction. Masks by importance come first.
-    """
-    found: dict[Pair, Change] = {}
-    for pair in compared(facts):
-        for ordered in (pair, Pair(pair.reference, pair.system)):
-            one = change(facts, ordered)
-            if one and one.masking:
-                found[ordered] = one
-    return dict(sorted(found.items(), key=lambda item: item[1].masking != "importance"))
-
-
-def masked(facts: Facts) -> dict[str, Any] | None:
-    """Return the words that the masks of the first encoder compared with uniform ones cover."""
-    encoders = [facts.kind(pair.system).encoder for pair in masking_pairs(facts)]
-    known = [facts.masked_terms.get(name) for name in [*encoders, *facts.masked_terms]]
-    return next(filter(None, known), None)
-
-
-# --- tests ----------------------------------------------------------------------------------------
 
 
 def _tested(facts: Facts, column: Column, pairs: Iterable[Pair]) -> dict[Pair, Difference]:
@@ -203,13 +188,13 @@ def frame(facts: Facts) -> pd.DataFrame:
     reported = columns.reported(facts)
     if whole is None or reported is None:
         return pd.DataFrame(columns=COLUMNS)
-    masks = next(iter(masking_pairs(facts)), None)
-    planned = columns.difference(facts, whole, *masks) if masks else None
-    if masks and planned:
-        add(PLANNED, change(facts, masks).words, masks, whole, planned)
+    masks = planned(facts)
+    gap = columns.difference(facts, whole, *masks) if masks else None
+    if masks and gap:
+        add(PLANNED, masks_in_words(facts, masks), masks, whole, gap)
     for column in dict.fromkeys([whole, *columns.overview(facts)]):
         for pair, gap in named(facts, column).items():
-            if not planned or column != whole or {*pair} != {*masks}:
+            if not masks or column != whole or set(pair) != set(masks):
                 add(*question(facts, pair), pair, column, gap)
     every = itertools.starmap(Pair, itertools.combinations(facts.systems, 2))
     for pair, gap in _tested(facts, reported, every).items():

@@ -7,14 +7,15 @@ measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from cdmae.config import systems
 from cdmae.config.kinds import LEARNT_FROM
 from cdmae.files import read_json
 from cdmae.report.facts import Facts
+from cdmae.report.records import Training, work
 
 # the rules that answer evaluated queries, of which a system has one
 ANSWERING = ("bm25", "search", "rerank", "fuse")
@@ -35,7 +36,7 @@ class Cost(NamedTuple):
 
 def cost(facts: Facts, system: str) -> Cost:
     """Add up the cost of a system and of all systems that provide its input runs."""
-    together = members(facts, system)
+    together = _with_sources(facts, system, trainings=False)
     return Cost(
         parameters=sum(_parameters(facts, name) for name in together),
         megabytes=sum(_megabytes(facts, name) for name in together),
@@ -46,46 +47,51 @@ def cost(facts: Facts, system: str) -> Cost:
     )
 
 
-@cache
-def members(facts: Facts, system: str) -> list[str]:
-    """List a system and all of its parts without duplicates."""
+def _with_sources(facts: Facts, system: str, *, trainings: bool) -> list[str]:
+    """List a system and, without duplicates, the systems of which it reads results.
+
+    trainings: whether also for its training, or only to answer queries.
+    """
     found = [system]
-    for part in facts.kind(system).parts():
-        found += [name for name in members(facts, part) if name not in found]
+    for name in found:  # grows while it is read
+        entry = facts.entry(name)
+        sources = entry.parts()
+        if trainings:
+            sources = [*sources, *(getattr(entry, key, "") for key in LEARNT_FROM)]
+        found += [other for other in dict.fromkeys(sources) if other and other not in found]
     return found
 
 
 def _parameters(facts: Facts, system: str) -> float:
-    kind = facts.kind(system)
+    entry = facts.entry(system)
     if system in facts.trained:
         return float(facts.trained[system].about.get("parameters", math.nan))
     # BM25 and a fusion have no network
-    return math.nan if kind.model or kind.third_party or kind.trained else 0.0
+    return math.nan if entry.model or entry.third_party or entry.trained else 0.0
 
 
 def _megabytes(facts: Facts, system: str) -> float:
-    kind = facts.kind(system)
-    if kind.lexical:
-        folder = facts.given.get("indexes", {}).get(system)
-        return _size(Path(folder)) / MEGABYTE if folder else math.nan
-    if not kind.index:  # it searches no index of its own
-        return math.nan if kind.third_party else 0.0
+    entry = facts.entry(system)
+    collection = facts.deciding.collection
+    if entry.lexical:
+        folder = facts.at("bm25", system=system, collection=collection)
+        return _size(folder) / MEGABYTE if folder.exists() else math.nan
+    if not entry.index:  # it searches no index of its own
+        return math.nan if entry.third_party else 0.0
     if system in facts.sparsity:
         return _sparsity(facts, system, "megabytes")
-    stage = facts.entries("stages").get(kind.stage, {})
-    config = Path(facts.given.get("trained", {}).get(system, ""), "config.json")
-    deciding = facts.given.get("deciding")
-    if not deciding or stage.get("head", "dense") != "dense" or not config.is_file():
+    config = facts.at("trained", system=system) / "config.json"
+    if not entry.trained or entry.vectors(facts.config) != "dense" or not config.is_file():
         return math.nan
     # vectors are stored as float32 [P, D], which is their size but for the headers
     dimensions = read_json(config).get("hidden_size", math.nan)
-    return facts.collections[deciding[0]].passages * dimensions * FLOAT / MEGABYTE
+    return facts.collections[collection].passages * dimensions * FLOAT / MEGABYTE
 
 
 def _sparsity(facts: Facts, system: str, quantity: str) -> float:
     """Look up a sparse system's vectors on the deciding collection; nan for other systems."""
     for row in facts.sparsity.get(system, []):
-        if facts.deciding and row["collection"] == facts.deciding.collection:
+        if row["collection"] == facts.deciding.collection:
             return float(row[quantity])
     return math.nan
 
@@ -96,40 +102,31 @@ def _size(folder: Path) -> int:
 
 
 def _milliseconds(facts: Facts, system: str) -> float:
-    jobs = facts.benchmarks
-    own = jobs[jobs["rule"].isin(ANSWERING) & (jobs["job"] == f"{system}.evaluated")]["work"]
-    queries = sum(map(facts.queries, facts.targets))
-    return 1000 * float(own.sum(min_count=1)) / queries
+    logs = [facts.at("logs") / rule / f"{system}.evaluated.log" for rule in ANSWERING]
+    recorded = [log for log in logs if log.exists()]
+    seconds = work(recorded[0]) if recorded else math.nan
+    return 1000 * seconds / sum(map(facts.queries, facts.targets))
 
 
 def _training_seconds(facts: Facts, system: str) -> float:
     """Add up the seconds of all trainings behind a system; nan if one of them is not recorded."""
-    needed = [system]
-    for name in needed:  # grows while it is read
-        kind = facts.kind(name)
-        learnt_from = [getattr(kind, key, "") for key in LEARNT_FROM]
-        for source in filter(None, [*learnt_from, *kind.parts()]):
-            if source not in needed:
-                needed.append(source)
     seconds = 0.0
-    encoders = {}
-    for name in needed:
-        kind = facts.kind(name)
-        encoders |= dict.fromkeys(_before(facts, kind.encoder) if kind.encoder else ())
-        if kind.trained:
-            about = facts.trained[name].about if name in facts.trained else {}
-            seconds += float(about.get("seconds", math.nan))
-        elif kind.neural and not kind.parts():
-            seconds = math.nan  # a published model or a run, which was trained elsewhere
-    for encoder in encoders:
-        if facts.entries("encoders").get(encoder, {}).get("objective") != "none":
-            seconds += facts.pretraining_seconds(encoder)
-    return seconds
+    encoders = []
+    for name in _with_sources(facts, system, trainings=True):
+        entry = facts.entry(name)
+        if entry.trained:
+            encoders += [entry.encoder, *systems.before(facts.config, entry.encoder)]
+            seconds += _seconds(facts.trained, name)
+        elif entry.neural and not entry.parts():
+            return math.nan  # a published model or a run, which was trained elsewhere
+    pretrainings: dict[str, float] = {}
+    for name in encoders:
+        if facts.config.encoders[name].pretrained:
+            pretrainings[name] = _seconds(facts.encoders, name)
+    return seconds + sum(pretrainings.values())
 
 
-def _before(facts: Facts, encoder: str) -> Iterator[str]:
-    """List an encoder and the earlier encoders from which its pre-training continues."""
-    entry = facts.entries("encoders").get(encoder, {})
-    yield encoder
-    if entry.get("after"):
-        yield from _before(facts, entry["after"])
+def _seconds(trainings: Mapping[str, Training], name: str) -> float:
+    """Return the recorded duration of a training; nan without a record."""
+    about = trainings[name].about if name in trainings else {}
+    return float(about.get("seconds", math.nan))

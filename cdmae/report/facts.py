@@ -1,30 +1,29 @@
-"""Read the facts of the report: the measures, trainings, counts and costs of a run.
+"""Read the facts of the report: the measures, trainings and costs of a run.
 
-Any part may be missing: a run of BM25 alone has no encoders, and without benchmark files a run has
-no costs.
+Any part may be missing: a run of BM25 alone has no encoders.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cdmae import formats
-from cdmae.config.kinds import AnySystem, System
-from cdmae.config.schema import Evaluation, Report
-from cdmae.config.seeds import base
+from cdmae.config import seeds, splits, systems
+from cdmae.config.kinds import System
+from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.evaluation.best import untuned
+from cdmae.evaluation.best import deciding, untuned
 from cdmae.evaluation.per_query import read_measures
 from cdmae.evaluation.significance import Values
 from cdmae.fields import parse
 from cdmae.files import read_json
-from cdmae.report.records import BENCHMARK, Corpus, Training, benchmarks, corpus, training
+from cdmae.layout import place
+from cdmae.report.records import Corpus, Training, corpus, training
 
 GRADED = "nDCG@10"  # the measure of BEIR
 
@@ -44,74 +43,97 @@ class Target(NamedTuple):
 class Facts:
     """The facts that sections show; trainings and masks come from the first seed.
 
-    values: for each (system, target, measure), a frame with a row per query id and a column per
-    seed; a fusion's values are held out on the queries that its weights were tuned on
-    (`cdmae.evaluation.best.untuned`). fusions: the weights of fusions, and these queries.
-    sparsity: the sparsity of sparse systems' vectors, with a row per target. given: the contents of
-    the facts file, some of which are shown as they are; the modules that show runs, negatives and
-    teachers read them.
+    config: without replicas of other seeds. circumstances: of `cdmae.circumstances`. measures: the
+    files of some systems' measures; without them, the systems' of the whole run are read.
     """
 
-    config: dict[str, Any]
-    values: dict[tuple[str, Target, str], pd.DataFrame] = field(default_factory=dict)
-    collections: dict[str, Corpus] = field(default_factory=dict)
-    encoders: dict[str, Training] = field(default_factory=dict)
-    trained: dict[str, Training] = field(default_factory=dict)
-    masked_terms: dict[str, dict[str, Any]] = field(default_factory=dict)
-    benchmarks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=BENCHMARK))
-    fusions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sparsity: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    given: dict[str, Any] = field(default_factory=dict)
-
-    # --- the config -------------------------------------------------------------------------------
-
-    @property
-    def seeds(self) -> list[int]:
-        """Return all seeds of the run; trainings and masks come from the first."""
-        given = self.config.get("seed", 42)
-        return given if isinstance(given, list) else [given]
+    config: Config
+    circumstances: Mapping[str, Any] = field(default_factory=dict)
+    measures: Sequence[Path] = ()
 
     @cached_property
-    def evaluation(self) -> Evaluation:
-        """Return the config's `evaluation` section, with defaults."""
-        return parse(Evaluation, self.config.get("evaluation"))
+    def plain(self) -> dict[str, Any]:
+        """Return the config as plain values."""
+        return self.config.values()
+
+    def at(self, what: str, **names: str) -> Path:
+        """Return the path of a result (`cdmae.layout.place`)."""
+        return Path(place(self.config.results, what, **names))
+
+    def each(
+        self, what: str, key: str, names: Iterable[str], reader: Callable[[Path], Any] = read_json
+    ) -> dict[str, Any]:
+        """Read a result of each of some entries, by name, where it exists; key: as in `place`."""
+        paths = {name: self.at(what, **{key: name}) for name in names}
+        return {name: reader(path) for name, path in paths.items() if path.exists()}
+
+    # --- the results of jobs ----------------------------------------------------------------------
 
     @cached_property
-    def report(self) -> Report:
-        """Return the config's `report` section, with defaults."""
-        return parse(Report, self.config.get("report"))
+    def values(self) -> dict[tuple[str, Target, str], pd.DataFrame]:
+        """Map (system, target, measure) to a frame with a row per query id and a column per seed.
 
-    def entries(self, section: str) -> dict[str, dict[str, Any]]:
-        """Return the config's section with the given name, as named entries."""
-        return self.config.get(section) or {}
+        A fusion's values are held out on the queries that its weights were tuned on
+        (`cdmae.evaluation.best.untuned`).
+        """
+        if self.measures:
+            measures = {path.stem: read_measures(path) for path in self.measures}
+        else:
+            names = seeds.replicate(self.config).systems
+            measures = self.each("measures", "system", names, read_measures)
+        return _by_system(measures, self.config.systems, self.fusions)
 
-    def system(self, name: str) -> dict[str, Any]:
-        """Return a system's entry in the config."""
-        return self.entries("systems")[name]
+    @cached_property
+    def fusions(self) -> dict[str, dict[str, Any]]:
+        """Return the weights of fusions, and the queries on which they were tuned."""
+        return self.each("fusion", "system", self.config.systems)
 
-    @cache  # noqa: B019 (one report, one process)
-    def kind(self, system: str) -> System:
-        """Return a system's settings as an object of its kind."""
-        return parse(AnySystem, formats.without_folders(self.system(system)))
+    @cached_property
+    def sparsity(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the sparsity of sparse systems' vectors, with a row per target."""
+        return self.each("sparsity", "system", self.config.systems)
 
-    @cache  # noqa: B019
-    def learns(self, system: str) -> bool:
-        """Return whether a system depends on a training, its own or the training of a part."""
-        kind = self.kind(system)
-        return kind.trained or any(map(self.learns, kind.parts()))
+    @cached_property
+    def collections(self) -> dict[str, Corpus]:
+        """Return the sizes of all collections."""
+        count = partial(corpus, self.config)
+        return self.each("collection", "collection", self.config.collections, count)
 
-    # --- what was measured ------------------------------------------------------------------------
+    @cached_property
+    def encoders(self) -> dict[str, Training]:
+        """Return the records of all pre-trainings."""
+        return self.each("encoder", "encoder", self.config.encoders, training)
+
+    @cached_property
+    def trained(self) -> dict[str, Training]:
+        """Return the records of all trained systems."""
+        return self.each("trained", "system", systems.trained(self.config), training)
+
+    @cached_property
+    def masked_terms(self) -> dict[str, dict[str, Any]]:
+        """Return the words that the masks of encoders cover (`cdmae.masking.terms`)."""
+        return self.each("masked_terms", "encoder", systems.masked_by_importance(self.config))
+
+    # --- systems ----------------------------------------------------------------------------------
 
     @cached_property
     def systems(self) -> list[str]:
         """Return the systems that have measures, in the config's order."""
         measured = {system for system, _, _ in self.values}
-        return [name for name in self.entries("systems") if name in measured]
+        return [name for name in self.config.systems if name in measured]
+
+    def entry(self, system: str) -> System:
+        """Return a system's settings."""
+        return self.config.systems[system]
+
+    def learns(self, system: str) -> bool:
+        """Return whether a system depends on a training, its own or the training of a part."""
+        return systems.learns(self.config, system)
 
     @property
     def bm25(self) -> str:
         """Return the first BM25 system; empty without BM25."""
-        return next((name for name in self.systems if self.kind(name).lexical), "")
+        return next((name for name in self.systems if self.entry(name).lexical), "")
 
     @property
     def baseline(self) -> str:
@@ -119,46 +141,48 @@ class Facts:
 
         If the config names no comparison, the baseline is the default of `report.compare`.
         """
-        named = self.evaluation.baseline
-        if not named and not self.report.compare:
+        named = self.config.evaluation.baseline
+        if not named and not self.config.report.compare:
             return self.bm25 or next(iter(self.systems), "")
         return named if named in self.systems else ""
+
+    # --- what was measured ------------------------------------------------------------------------
 
     @cached_property
     def targets(self) -> list[Target]:
         """Return the targets with measures, in the config's order."""
         measured = {target for _, target, _ in self.values}
-        collections = self.evaluation.collections.items()
-        named = [Target(name, split) for name, splits in collections for split in splits]
+        named = [Target(*each) for each in systems.targets(self.config)]
         return [target for target in named if target in measured]
 
-    @property
+    @cached_property
     def deciding(self) -> Target | None:
         """Return the target that decides which system is best; None without measures."""
-        return self._role("deciding") or min(self.targets, key=self.zero_shot, default=None)
+        if not self.targets:
+            return None
+        queries = {target: self.queries(target) for target in self.targets}
+        return Target(*deciding(self.config, queries))
 
     @property
     def reported(self) -> Target | None:
         """Return the target whose numbers the first screen shows; None without measures."""
-        return self._role("reported") or self.deciding
+        return Target(*splits.roles(self.config).reported) if self.targets else None
 
-    def _role(self, name: str) -> Target | None:
-        """Look up a target that the facts name, if it was measured."""
-        named = self.given.get(name)
-        return Target(*named) if named and Target(*named) in self.targets else None
+    def is_made(self, target: Target) -> bool:
+        """Return whether a target's queries were made from passages."""
+        return self.config.collections[target.collection].source == "pseudo"
 
     def zero_shot(self, target: Target) -> bool:
         """Return whether systems were trained only on queries of other collections."""
-        used = {entry.get("stage") for entry in self.entries("systems").values()}
-        stages = self.entries("stages").items()
-        trained = {stage.get("collection") for name, stage in stages if name in used}
+        names = systems.trained(self.config)
+        trained = {systems.trains_on(self.config, name)[0] for name in names}
         return bool(trained) and target.collection not in trained
 
-    @cache  # noqa: B019
+    @cache  # noqa: B019 (one report, one process)
     def measures_of(self, target: Target) -> list[str]:
         """Return the measures of a target, in the config's order."""
         measured = {measure for _, where, measure in self.values if where == target}
-        return [name for name in self.evaluation.measured(*target) if name in measured]
+        return [name for name in self.config.evaluation.measured(*target) if name in measured]
 
     def main_measure(self, target: Target) -> str:
         """Return the config's first measure, or nDCG@10 if the target is zero-shot."""
@@ -167,8 +191,7 @@ class Facts:
 
     def queries(self, target: Target) -> int:
         """Count the queries that were measured."""
-        measured = [len(self.values[key]) for key in self.values if key[1] == target]
-        return max(measured)
+        return max(len(values) for key, values in self.values.items() if key[1] == target)
 
     def pair(self, a: str, b: str, target: Target, measure: str) -> Values | None:
         """Return the values of two systems on the same queries, each [Q, S]; None without measures.
@@ -185,54 +208,23 @@ class Facts:
             counts.append(first.shape[1])
         if self.learns(b):
             counts.append(second.shape[1])
-        seeds = min(counts, default=1)
-        return first.iloc[:, :seeds].to_numpy(), second.iloc[:, :seeds].to_numpy()
-
-    def pretraining_seconds(self, encoder: str) -> float:
-        """Return the duration of a pre-training in seconds; nan if unknown.
-
-        The trainer's record takes precedence over the record of its job.
-        """
-        jobs = self.benchmarks
-        jobs = jobs[(jobs["rule"] == "pretrain") & (jobs["job"] == encoder)]
-        about = self.encoders[encoder].about if encoder in self.encoders else {}
-        return float(about.get("seconds") or jobs["seconds"].sum(min_count=1))
+        shared = min(counts, default=1)
+        return first.iloc[:, :shared].to_numpy(), second.iloc[:, :shared].to_numpy()
 
 
-def read(facts: Path | str | dict[str, Any]) -> Facts:
-    """Read all files that facts, or a file of facts, name."""
-    given = facts if isinstance(facts, dict) else read_json(facts)
-    named = {name: value for name, value in given.items() if value}
-    file = defaultdict(dict, named)
-    config = file["config"]
-    fusions = {name: read_json(about) for name, about in file["fusions"].items()}
-    terms = {name: path for name, path in file["masked_terms"].items() if Path(path).exists()}
-    return Facts(
-        config=config,
-        values=_values(file["measures"], fusions),
-        collections={
-            name: corpus(config, name, folder) for name, folder in file["collections"].items()
-        },
-        encoders={name: training(folder) for name, folder in file["encoders"].items()},
-        trained={name: training(folder) for name, folder in file["trained"].items()},
-        masked_terms={name: read_json(path) for name, path in terms.items()},
-        benchmarks=benchmarks(file["benchmarks"], file["logs"]),
-        fusions=fusions,
-        sparsity={name: read_json(rows) for name, rows in file["sparsity"].items()},
-        given=file,
-    )
+def read(given: Path | str | Mapping[str, Any]) -> Facts:
+    """Read the record of a run, ``facts.json`` or its contents: the config and circumstances."""
+    values = given if isinstance(given, Mapping) else read_json(given)
+    rest = {key: value for key, value in values.items() if key != "config"}
+    return Facts(parse(Config, values["config"]), rest)
 
 
-def _values(
-    paths: dict[str, str], fusions: dict[str, dict[str, Any]]
+def _by_system(
+    measures: dict[str, pd.DataFrame], names: Mapping[str, Any], fusions: Mapping[str, Any]
 ) -> dict[tuple[str, Target, str], pd.DataFrame]:
-    """Read the measures of all systems and seeds, in the form of `Facts.values`."""
-    systems: dict[str, list[str]] = {}
-    for name in paths:
-        systems.setdefault(base(name), []).append(name)
-    if not paths:
+    """Arrange the measures of all systems and their replicas as `Facts.values` returns them."""
+    if not measures:
         return {}
-    measures = {name: read_measures(path) for name, path in paths.items()}
     every = pd.concat(measures, names=["name"]).reset_index("name")
     found = {}
     for (*target, measure), rows in every.groupby(["collection", "split", "measure"], sort=False):
@@ -244,8 +236,9 @@ def _values(
             )
         for name in fusions.keys() & wide.columns:
             wide[name] = untuned(wide[name], fusions[name], target, measure)
-        for system, names in systems.items():
-            own = wide.columns.intersection(names, sort=False)
+        for system in names:
+            replicas = [name for name in measures if seeds.base(name) == system]
+            own = wide.columns.intersection(replicas, sort=False)
             if len(own):
                 found[system, Target(*target), measure] = wide[own]
-    return {key: found[key] for system in systems for key in found if key[0] == system}
+    return {key: found[key] for system in names for key in found if key[0] == system}

@@ -6,13 +6,12 @@ The page begins with the alarms of the run. The first screen answers which syste
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
+from cdmae.config.schema import Config
 from cdmae.files import complete, write_text
 from cdmae.formats import printable
-from cdmae.report import facts as facts_module
 from cdmae.report import frames as frames_module
 from cdmae.report import tables
 from cdmae.report.alarms import alarms
@@ -23,7 +22,7 @@ from cdmae.report.paper import exhibits
 from cdmae.report.sections.all_measures import measures
 from cdmae.report.sections.differences import differences, shown
 from cdmae.report.sections.method import method
-from cdmae.report.sections.origin import command, setup
+from cdmae.report.sections.origin import setup
 from cdmae.report.sections.queries import queries
 from cdmae.report.sections.training import training
 from cdmae.report.sections.use import overview, use
@@ -39,11 +38,6 @@ SECTIONS = {
     queries: "Queries",
     setup: "Set-up",
 }
-
-
-def build(facts: Path | str | dict[str, Any], output: Path | str) -> None:
-    """Write the report of the facts that `cdmae.report.facts` reads."""
-    write(facts_module.read(facts), output)
 
 
 def write(facts: Facts, output: Path | str) -> None:
@@ -70,11 +64,8 @@ def _for_papers(facts: Facts, frames: Frames) -> dict[str, str]:
     if systems.empty:
         return {"md": "", "tex": ""}
     caption = "Means over the queries, times 100; ±: standard deviation over seeds"
-    commands = {name: command(facts, name) for name in systems["system"]}
-    with_commands = systems.assign(command=[f"`{words}`" for words in commands.values()])
-    made_by = "".join(f"% {name}: {words}\n" for name, words in commands.items())
-    md = [tables.markdown(with_commands, caption, plain=["command"])]
-    tex = [made_by + tables.latex(systems, caption, best=list(systems)[2:-1])]
+    md = [tables.markdown(systems, caption)]
+    tex = [tables.latex(systems, caption, best=list(systems)[2:-1])]
     named = frames.comparisons[frames.comparisons["kind"] != EVERY_PAIR]
     if len(named):
         pairs = shown(named)
@@ -85,9 +76,12 @@ def _for_papers(facts: Facts, frames: Frames) -> dict[str, str]:
     return {"md": "\n".join(md), "tex": "\n".join(tex)}
 
 
-def write_exhibit(name: str, facts: dict[str, Any] | Path, output: Path) -> None:
-    """Write a table of the paper, such as ``table_stages.csv``, into the folder `output`."""
-    table = exhibits.table(name, facts_module.read(facts))
+def write_exhibit(name: str, config: Config, measures: list[Path], output: Path) -> None:
+    """Write a table of the paper, such as ``table_stages.csv``, into the folder `output`.
+
+    measures: the files of the systems in its rows.
+    """
+    table = exhibits.table(name, Facts(config, measures=measures))
     forms = {
         "csv": table.numbers.to_csv(index=False, float_format=frames_module.DIGITS),
         "md": tables.markdown(table.texts, table.caption),

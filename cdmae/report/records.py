@@ -1,4 +1,4 @@
-"""Read the records of a run: of its trainings, its collections, and the costs of its jobs."""
+"""Read the records of a run: of its trainings, its collections, and the time of its jobs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from cdmae.collections.store import count_passages, read_qrels, read_queries
+from cdmae.config.schema import Config
 from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 
-# seconds; seconds of its work alone, without the start; seconds of a processor; MB
-BENCHMARK = ["rule", "job", "seconds", "work", "cpu", "memory"]
 WORK = re.compile(r"^work ([\d.]+) s$", re.MULTILINE)  # in a job's log, by `cdmae.job`
 POINTS = 120  # rows per curve; further steps are averaged
 LOSSES = ("encoder_loss", "decoder_loss", "loss")
@@ -46,31 +45,34 @@ class Corpus:
         return self.judgments.get(split, 0) / max(self.judged.get(split, 0), 1)
 
 
-def corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
-    """Count a collection's contents in the splits that are used for training or evaluation."""
-    stages = (config.get("stages") or {}).values()
-    stages = [stage for stage in stages if stage.get("collection") == name]
-    measured = config.get("evaluation", {}).get("collections", {}).get(name, [])
-    splits = dict.fromkeys([*(stage.get("split", "train") for stage in stages), *measured])
-    unjudged = {stage["split"] for stage in stages if stage.get("labels")}
+def corpus(config: Config, folder: Path) -> Corpus:
+    """Count a collection's contents in the splits that are used for training or evaluation.
+
+    folder: of the collection, whose name it has.
+    """
+    name = folder.name
+    stages = [stage for stage in config.stages.values() if stage.collection == name]
+    measured = config.evaluation.collections.get(name, ())
+    splits = dict.fromkeys([*(stage.split for stage in stages), *measured])
+    unjudged = {stage.split for stage in stages if stage.labels}
     qrels = {split: read_qrels(folder, split)["query"] for split in splits if split not in unjudged}
     return Corpus(
         passages=count_passages(folder),
         queries={split: len(read_queries(folder, split)) for split in splits},
         judged={split: rows.nunique() for split, rows in qrels.items()},
         judgments={split: len(rows) for split, rows in qrels.items()},
-        about=read_json(Path(folder, "about.json")),
+        about=read_json(folder / "about.json"),
     )
 
 
-def training(folder: str) -> Training:
+def training(folder: Path) -> Training:
     """Read the records of a training: about.json, its curve and its probes; each may be missing."""
-    about = Path(folder, "about.json")
-    curve = Path(folder, "steps.tsv")
+    about = folder / "about.json"
+    curve = folder / "steps.tsv"
     points = _losses(read_table(curve)) if curve.exists() else []
-    path = Path(folder, BOTTLENECK)
-    if path.exists():
-        probe = read_table(path, gaps=False).melt(id_vars="step", var_name="quantity")
+    probes = folder / BOTTLENECK
+    if probes.exists():
+        probe = read_table(probes, gaps=False).melt(id_vars="step", var_name="quantity")
         points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
     return Training(read_json(about) if about.exists() else {}, points)
 
@@ -87,19 +89,7 @@ def _losses(curve: pd.DataFrame) -> list[Point]:
     return found
 
 
-def benchmarks(folder: str, logs: str) -> pd.DataFrame:
-    """Read Snakemake's benchmark files: a frame with the columns `BENCHMARK`, nan where unknown."""
-    rows = []
-    for path in sorted(Path(folder).rglob("*.tsv")) if folder else []:
-        place = path.relative_to(folder).with_suffix("")
-        rule, *job = place.parts
-        frame = read_table(path).rename(columns=str.strip)
-        if frame.empty or "s" not in frame or rule == "report":
-            continue
-        last = pd.to_numeric(frame.iloc[-1].reindex(["s", "cpu_time", "max_rss"]), errors="coerce")
-        log = Path(logs or "", f"{place}.log")
-        work = WORK.findall(log.read_text(errors="replace")) if logs and log.is_file() else []
-        seconds, cpu, memory = last.astype(float)
-        worked = float(work[-1]) if work else float("nan")
-        rows.append((rule, "/".join(job) or rule, seconds, worked, cpu, memory))
-    return pd.DataFrame(rows, columns=BENCHMARK)
+def work(log: Path) -> float:
+    """Read the seconds of a job's work without the start of its process; nan if not recorded."""
+    found = WORK.findall(log.read_text(errors="replace")) if log.is_file() else []
+    return float(found[-1]) if found else float("nan")

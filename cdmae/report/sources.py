@@ -1,4 +1,4 @@
-"""List the results that the report, the paper's tables and the model cards read, by name.
+"""List the input of the paper's tables and of the model cards.
 
 The workflow calls this module when it plans a run; it imports nothing that takes long.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdmae.config import maskings, seeds, splits, systems
+from cdmae.config import maskings, seeds, systems
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
@@ -22,81 +22,20 @@ TABLES = (
 )
 
 
-def facts(config: Config) -> dict[str, Any]:
-    """List the facts that the report reads; the report's rule adds versions and times.
-
-    Measures cover every seed; all other facts about a training come from the first seed.
-    """
-    trained = seeds.first(systems.trained(config))
-    roles = splits.roles(config)
-    shown = roles.deciding if roles else None
-    # without those whose training queries a teacher labels: they have no judgments
-    judged = [name for name in trained if not config.stages[config.systems[name].stage].labels]
-
-    def at(what: str, **names: str) -> str:
-        return place(config.results, what, **names)
-
-    return {
-        "config": config.values(),
-        "collections": {name: at("collection", collection=name) for name in config.collections},
-        "measures": {name: at("measures", system=name) for name in config.systems},
-        "encoders": {name: at("encoder", encoder=name) for name in seeds.first(config.encoders)},
-        "trained": {name: at("trained", system=name) for name in trained},
-        "masked_terms": {
-            name: at("masked_terms", encoder=name) for name in systems.masked_by_importance(config)
-        },
-        "benchmarks": at("benchmarks"),
-        "logs": at("logs"),
-        "mined": {
-            name: _negatives_of(config, name) for name in judged if config.systems[name].searches
-        },
-        "teachers": {
-            name: at("teacher", system=systems.taught_like(config, name))
-            for name in seeds.first(systems.taught(config))
-            if name in judged
-        },
-        "runs": {
-            name: at("run", system=name, collection=shown.collection, split=shown.name)
-            for name in (seeds.first(config.systems) if shown else ())
-        },
-        "fusions": {name: at("fusion", system=name) for name in systems.of_kind(config, "fusion")},
-        "sparsity": {
-            name: at("sparsity", system=name) for name in seeds.first(systems.sparse(config))
-        },
-        "indexes": {
-            name: at("bm25", system=name, collection=shown.collection)
-            for name in (systems.of_kind(config, "bm25") if shown else ())
-        },
-        "deciding": list(roles.deciding) if roles else [],
-        "reported": list(roles.reported) if roles else [],
-    }
-
-
-def _negatives_of(config: Config, system: str) -> str:
-    collection, split = systems.trains_on(config, system)
-    by = config.systems[system].negatives
-    return place(config.results, "negatives", system=by, collection=collection, split=split)
-
-
 def exhibit(config: Config, name: str) -> dict[str, Any]:
-    """List the results behind a table of the paper.
+    """Return the input of a table of the paper.
 
     Raises `InputError` if the config cannot produce the table. The import takes a second, and
     therefore happens only if a table is requested.
     """
     from cdmae.report.paper.exhibits import wanted
 
-    on = config.results
-    shown = wanted(name, config.values())
-    collections = config.evaluation.collections
+    shown = wanted(name, config)
+    names = [each for each in config.systems if seeds.base(each) in shown]
     return {
+        "name": name,
         "config": config.values(),
-        "collections": {each: place(on, "collection", collection=each) for each in collections},
-        "measures": {
-            each: place(on, "measured", system=each)
-            for each in config.systems
-            if seeds.base(each) in shown
-        },
+        "measures": [place(config.results, "measured", system=each) for each in names],
     }
 
 

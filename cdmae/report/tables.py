@@ -59,11 +59,9 @@ def latex(frame: pd.DataFrame, caption: str, *, best: Iterable[str] = ()) -> str
     return f"% {caption}\n{text.translate(str.maketrans(TEX))}"
 
 
-def markdown(frame: pd.DataFrame, caption: str, *, plain: Iterable[str] = ()) -> str:
-    """Format a frame as Markdown below its title; plain: the columns that are Markdown already."""
-    cells = frame.fillna(formats.NONE)
-    escaped = [name for name in frame if name not in plain]
-    cells[escaped] = cells[escaped].map(formats.markdown)
+def markdown(frame: pd.DataFrame, caption: str) -> str:
+    """Format a frame as Markdown below its title."""
+    cells = frame.fillna(formats.NONE).map(formats.markdown)
     sides = ["left", *["right"] * (frame.shape[1] - 1)]
     table = cells.to_markdown(index=False, colalign=sides, disable_numparse=True)
     return f"{caption}\n\n{table}\n"

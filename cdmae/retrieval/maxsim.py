@@ -50,7 +50,7 @@ def _score(
     queries: np.ndarray,
     query_starts: np.ndarray,
     query_pieces: np.ndarray,
-    tokens: np.ndarray,
+    values: np.ndarray,
     starts: np.ndarray,
     pieces: np.ndarray,
     query_of: np.ndarray,
@@ -60,8 +60,8 @@ def _score(
     """Compute the scores of pairs; a step handles two passage vectors and four query vectors."""
     width = queries.shape[1]
     for pair in range(len(scores)):
-        begin = starts[passage_of[pair]]
-        last = starts[passage_of[pair] + 1] - 1
+        tokens = values[starts[passage_of[pair]] : starts[passage_of[pair] + 1]]
+        count = len(tokens)
         first = query_starts[query_of[pair]]
         end = query_starts[query_of[pair] + 1]
         total = np.float32(0)
@@ -70,8 +70,8 @@ def _score(
             row2 = min(row + 2, end - 1)
             row3 = min(row + 3, end - 1)
             best0 = best1 = best2 = best3 = np.float32(LEAST)
-            for token in range(begin, last + 1, 2):
-                other = min(token + 1, last)
+            for token in range(0, count, 2):
+                other = min(token + 1, count - 1)
                 a0 = a1 = a2 = a3 = np.float32(0)
                 b0 = b1 = b2 = b3 = np.float32(0)
                 for column in range(width):
@@ -104,7 +104,7 @@ def _score_paired(
     queries: np.ndarray,
     query_starts: np.ndarray,
     query_pieces: np.ndarray,
-    tokens: np.ndarray,
+    values: np.ndarray,
     starts: np.ndarray,
     pieces: np.ndarray,
     query_of: np.ndarray,
@@ -120,16 +120,17 @@ def _score_paired(
     for pair in range(len(scores)):
         begin = starts[passage_of[pair]]
         end = starts[passage_of[pair] + 1]
+        tokens = values[begin:end]
         total = np.float32(0)
         first = query_starts[query_of[pair]]
         for row in range(first, query_starts[query_of[pair] + 1]):
             if query_pieces[row] < 0:
                 for column in range(width):
-                    total += tokens[begin + row - first, column] * queries[row, column]
+                    total += tokens[row - first, column] * queries[row, column]
                 continue
             best = np.float32(0)
-            for token in range(begin, end):
-                if pieces[token] == query_pieces[row]:
+            for token in range(len(tokens)):
+                if pieces[begin + token] == query_pieces[row]:
                     product = np.float32(0)
                     for column in range(width):
                         product += tokens[token, column] * queries[row, column]

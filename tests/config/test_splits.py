@@ -44,9 +44,16 @@ def test_the_deciding_split_is_not_the_reported_one_if_there_are_two(
     assert found == (("mine", deciding), ("mine", reported))
 
 
-def test_judged_queries_come_before_queries_that_were_made_from_their_text(toy):
+def test_judged_queries_come_before_queries_that_were_made_from_their_text(toy, tmp_path):
     both = config(toy, ["dev", "test"], made=["dev", "test"], mine=["test", "dev"])
     assert roles(both) == (("mine", "dev"), ("mine", "test"))
     alone = config(toy, ["dev", "test"], made=["dev", "test"])
     assert roles(alone) == (("made", "dev"), ("made", "test"))
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a query"}\n')
+    (tmp_path / "qrels/test.tsv").write_text("q\tp1\t1\n")
+    values = alone.values()
+    values["collections"]["judged"] = {"source": "queries", "of": "mine", "path": str(tmp_path)}
+    values["evaluation"]["collections"]["judged"] = ["test"]
+    assert roles(load(values)).reported == ("judged", "test"), "with the passages of mine"
     assert roles(load({})) is None

@@ -7,9 +7,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cdmae.config import systems
-from cdmae.config.load import load
-from cdmae.config.reading import gather
 from cdmae.errors import InputError
 from cdmae.evaluation import expected
 
@@ -65,12 +62,6 @@ def test_a_run_is_compared_with_the_mean_and_the_noise_of_its_seeds():
     assert found["noise"].tolist() == [17.6, 17.6, 0.1]
     with pytest.raises(InputError, match=r"the run has no RR@10 of once on own dev"):
         expected.measured(both, results(one=[0.2]), lambda name: True)
-
-
-def test_a_seed_changes_a_fusion_with_a_trained_part_and_not_bm25():
-    config = load(gather(ROOT / "config/config.yaml", []))
-    assert systems.learns(config, "fused") and systems.learns(config, "cdmae-stage1")
-    assert not systems.learns(config, "bm25")
 
 
 def test_a_written_file_is_read(tmp_path):

@@ -5,7 +5,6 @@ import pytest
 from scipy.sparse import issparse
 from tiny_training import stage, train
 
-from cdmae.files import read_json
 from cdmae.finetuning import retriever
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
@@ -14,7 +13,7 @@ from cdmae.retrieval.search import search
 
 IDF = {"query_weights": "idf", "passage_flops": 0.01, "flops_warmup": 4}
 FOLDERS = [
-    ("retriever", {"pooling": "mean", "similarity": "cosine", "query_prompt": "bado "}),
+    ("retriever", {"pooling": "mean", "similarity": "cosine"}),
     ("sparse", {"flops_warmup": 1.0}),
     ("sparse", IDF),
     ("unified", {"temperature": 2.0, "dense_temperature": 4.0, "flops_warmup": 1.0}),
@@ -81,4 +80,3 @@ def test_a_training_continues_from_a_table_with_or_without_it(tiny, tmp_path):
     other = train(retriever, tiny, tmp_path / "c", stage("sparse", epochs=1), after=first)
     assert checkpoint.load(again, "retriever").table is not None
     assert checkpoint.load(other, "retriever").table is None
-    assert read_json(other / "cdmae.json")["query_weights"] == "network"

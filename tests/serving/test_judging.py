@@ -79,11 +79,10 @@ def test_a_new_system_extends_the_pools_and_grades_stay(tmp_path):
     (query,) = first.add(["what"])
     grade_all(first)
     again = opened(tmp_path, pooled=PASSAGES[3:], systems=["bm25", "new"])
-    asked = [passage.passage_id for passage in again.pool(query)]
-    assert sorted(asked) == ["p0", "p1", "p2", "p3", "p4", "p5"]
+    assert len(again.pool(query)) == 6
     assert len(grade_all(again)) == 2 and len(again.grades()) == 6
-    third = opened(tmp_path, pooled=None)  # fewer systems: nothing is pooled again
-    assert len(third.pool(query)) == 6
+    fewer = opened(tmp_path, pooled=None)  # nothing is pooled again
+    assert len(fewer.pool(query)) == 6
 
 
 def test_a_grade_that_cannot_be_written_is_not_recorded(tmp_path):

@@ -488,6 +488,6 @@ def run_files(wildcards):
 
 
 def shown(wildcards):
-    """Return the config and the results that a table shows; refuse a config without them."""
+    """Return the input of a table of the paper; refuse a config without its rows or columns."""
     with in_a_sentence():
         return sources.exhibit(settings, wildcards.exhibit)

@@ -164,7 +164,6 @@ rule masked_terms:
         settings=lambda wildcards: {
             "settings": settings.encoders[wildcards.encoder].masking(),
             "seed": settings.encoders[wildcards.encoder].seed,
-            "example": settings.report.example,
         },
     script:
         "../scripts/masked_terms.py"

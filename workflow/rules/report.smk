@@ -4,7 +4,7 @@ cards = {name: sources.card(settings, name) for name in systems.trained(settings
 described = dict.fromkeys(name for facts in cards.values() for name in facts["about"])
 
 MEASURES = expand("<results>/measures/{system}.tsv", system=settings.systems)
-REPORTED = ("cdmae/report", "config/paper_results.csv")  # templates, claims, published numbers
+REPORTED = ("cdmae/report", "config/paper_results.csv")  # templates, published numbers
 
 
 rule measures:
@@ -77,8 +77,6 @@ rule report:
             "<results>/masked_terms/{encoder}.json", encoder=systems.masked_by_importance(settings)
         ),
         trained=expand("<results>/trained/{system}", system=cards),
-        teachers=expand("<results>/teachers/{system}.parquet", system=taught),
-        mined=[f"<results>/runs/{system}/{on}.{split}" for system, on, split in MINED],
         runs=expand("<results>/runs/{system}/evaluated", system=settings.systems),
         indexes=expand(
             "<results>/bm25/{system}/evaluated", system=systems.of_kind(settings, "bm25")
@@ -109,7 +107,7 @@ rule report:
         environment
     params:
         code=code("report", texts=REPORTED),
-        settings={"facts": sources.facts(settings)},
+        settings={"config": settings.values()},
     script:
         "../scripts/report.py"
 
@@ -117,12 +115,7 @@ rule report:
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
-        measures=lambda wildcards: list(shown(wildcards)["measures"].values()),
-        collections=lambda wildcards: expand(
-            "<results>/collections/{collection}/{file}",
-            collection=shown(wildcards)["collections"],
-            file=FILES,
-        ),
+        measures=lambda wildcards: shown(wildcards)["measures"],
     output:
         multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex"),
     log:
@@ -134,7 +127,7 @@ rule table:
     params:
         call="cdmae.report.page.write_exhibit",
         code=code("cdmae.report.page", texts=REPORTED),
-        settings=lambda wildcards: {"name": wildcards.exhibit, "facts": shown(wildcards)},
+        settings=shown,
     script:
         "../scripts/call.py"
 

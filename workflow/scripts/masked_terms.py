@@ -11,12 +11,12 @@ from cdmae.tokens.corpus import read_tokens
 
 def main(
     *, tokens: Path, tokenizer: Path, importance: Path, settings: dict[str, Any], seed: int,
-    example: str, output: Path,
+    output: Path,
 ) -> None:  # fmt: skip
-    """Mask passages with both kinds of masks; write the masked words and an example."""
+    """Mask passages with both kinds of masks, and write the masked words."""
     passages = read_tokens(tokens)
-    how = {"settings": settings, "seed": seed, "example": example}
-    write_json(output, terms.describe(passages, tokenizer, importance, **how))
+    found = terms.describe(passages, tokenizer, importance, settings=settings, seed=seed)
+    write_json(output, found)
 
 
 if __name__ == "__main__":

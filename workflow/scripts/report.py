@@ -1,19 +1,20 @@
 """Write the report: one page that opens offline, and its numbers as CSV."""
 
 from pathlib import Path
-from typing import Any
 
 from cdmae.circumstances import circumstances
+from cdmae.config.schema import Config
 from cdmae.files import write_json
 from cdmae.job import run
 from cdmae.report import page
+from cdmae.report.facts import Facts
 
 
-def main(*, facts: dict[str, Any], output: Path, record: Path) -> None:
-    """Write the page of the facts, its numbers, and a record of the facts."""
-    facts |= circumstances()
-    page.build(facts, output)
-    write_json(record, facts)
+def main(*, config: Config, output: Path, record: Path) -> None:
+    """Write the page of a run, its numbers, and a record of its config and circumstances."""
+    facts = Facts(config, circumstances())
+    page.write(facts, output)
+    write_json(record, {"config": facts.plain, **facts.circumstances})
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""Compare the paper's tables, figures and claims with the numbers of a run."""
+"""Show the tables of the paper next to the numbers of a run."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
 from cdmae import formats
+from cdmae.config import systems
+from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.report import columns, frames
 from cdmae.report.columns import Column
@@ -43,11 +45,11 @@ class Table(NamedTuple):
     numbers: pd.DataFrame
 
 
-def systems(facts: Facts, source: str) -> dict[str, str]:
+def rows_of(config: Config, source: str) -> dict[str, str]:
     """Map the rows of a published table to the systems that `report.methods` names for them."""
     tables = published.tables()
     found = {}
-    for key, system in facts.report.methods.items():
+    for key, system in config.report.methods.items():
         table, _, label = key.partition(": ")
         if table in tables:
             having = [table]
@@ -59,19 +61,18 @@ def systems(facts: Facts, source: str) -> dict[str, str]:
     return found
 
 
-def wanted(name: str, config: dict[str, Any]) -> list[str]:
+def wanted(name: str, config: Config) -> list[str]:
     """Return the systems that a table shows.
 
     Raises `InputError` if the config has no row or no column of the table.
     """
     facts = Facts(config)
     row = EXHIBITS.loc[name]
-    evaluated = facts.evaluation.collections.items()
-    targets = [Target(name, split) for name, splits in evaluated for split in splits]
+    targets = [Target(*each) for each in systems.targets(config)]
     zero_shot = [target for target in targets if facts.zero_shot(target)]
     if row["source"] == published.NANO:
-        zero_shot = [target for target in zero_shot if published.dataset(facts, target)]
-    named = systems(facts, row["source"])
+        zero_shot = [target for target in zero_shot if published.dataset(config, target)]
+    named = rows_of(config, row["source"])
     missing = ""
     if row["source"] in SETS and not zero_shot:
         missing = "collections without training queries in evaluation"
@@ -87,7 +88,7 @@ def _columns(facts: Facts, source: str, measures: list[str]) -> dict[Key, Column
     if source in SETS:
         return _zero_shot(facts, source)
     inside = columns.inside(facts)
-    named = {published.dataset(facts, column.targets[0]): column for column in inside}
+    named = {published.dataset(facts.config, column.targets[0]): column for column in inside}
     both = [named.get(f"msmarco {split}") for split in ("dl19", "dl20")]
     if all(both):
         named[published.DL] = columns.together(both, published.DL)
@@ -116,7 +117,7 @@ def _zero_shot(facts: Facts, source: str) -> dict[Key, Column]:
     for column in columns.zero_shot(facts):
         dataset = column.name
         if source == published.NANO:
-            dataset = published.dataset(facts, column.targets[0])
+            dataset = published.dataset(facts.config, column.targets[0])
         if dataset:
             found[Key(dataset, column.measure)] = column
     if len(found) > 1:
@@ -129,39 +130,27 @@ def _zero_shot(facts: Facts, source: str) -> dict[Key, Column]:
 
 
 def table(name: str, facts: Facts) -> Table:
-    """Return a table of the paper."""
-    row = EXHIBITS.loc[name]
-    means = Frames(frames.results(facts))
-    return _table(facts, means, row["source"], row["title"], row["measures"])
-
-
-def on_the_papers_data(facts: Facts, means: Frames) -> list[Table]:
-    """List the tables of which this run measures rows and columns of the paper."""
-    found = []
-    for row in EXHIBITS.itertuples():
-        ours = _columns(facts, row.source, row.measures).keys()
-        rows = published.tables()[row.source].values()
-        if systems(facts, row.source) and any(ours & each.values.keys() for each in rows):
-            found.append(_table(facts, means, row.source, row.title, row.measures))
-    return found
-
-
-def _table(facts: Facts, means: Frames, source: str, title: str, measures: list[str]) -> Table:
-    """Show a published table's rows, each with the lines *paper* and *ours*.
+    """Return a table of the paper, each of its rows with the lines *paper* and *ours*.
 
     On other data than the paper's, the line *paper* has the published MRR@10 on MS MARCO instead.
     """
+    exhibit = EXHIBITS.loc[name]
+    source = exhibit["source"]
+    means = Frames(frames.results(facts))
     rows = published.tables()[source]
     if source == "table 1":
         rows = rows | published.tables()[published.FURTHER]
-    ours = _columns(facts, source, measures)
+    ours = _columns(facts, source, exhibit["measures"])
     heads = {key: column.head for key, column in ours.items()}
-    caption = f"{source}: {title}" if source == published.NANO else f"The paper’s {source}: {title}"
+    caption = f"{source}: {exhibit['title']}"
+    if source != published.NANO:
+        caption = f"The paper’s {caption}"
     if not any(ours.keys() & row.values.keys() for row in rows.values()):
         heads[published.MAIN] = f"published: {published.DEV}, MRR@10"
-        names = dict.fromkeys(each.collection for one in ours.values() for each in one.targets)
-        caption += f"; ours alone: {formats.listed([*names])} is not the paper’s data"
-    named = systems(facts, source)
+        targets = [target for column in ours.values() for target in column.targets]
+        collections = dict.fromkeys(target.collection for target in targets)
+        caption += f"; ours alone: {formats.listed([*collections])} is not the paper’s data"
+    named = rows_of(facts.config, source)
     texts = []
     numbers = []
     for label in dict.fromkeys([*rows, *named]):
@@ -176,11 +165,11 @@ def _table(facts: Facts, means: Frames, source: str, title: str, measures: list[
         if label in named:
             system = named[label]
             own = [means.mean(system, column) for column in ours.values()]
-            gaps = [math.nan] * (len(heads) - len(own))
+            gaps = len(heads) - len(own)
             points = [100 * mean.value for mean in own]
-            numbers.append([label + kind, "ours", system, *points, *gaps])
-            cells = [*map(shown_mean, own), *map(formats.points, gaps)]
-            texts.append([label + kind, "ours", system, *cells])
+            numbers.append([label + kind, "ours", system, *points, *[math.nan] * gaps])
+            cells = [shown_mean(mean) for mean in own]
+            texts.append([label + kind, "ours", system, *cells, *[formats.NONE] * gaps])
     names = [*HEADS, *heads.values()]
     shown = pd.DataFrame(texts, columns=names)
     unrounded = pd.DataFrame(numbers, columns=names)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cdmae.report.facts import GRADED, Facts, Target
+from cdmae.config.schema import Config
+from cdmae.report.facts import GRADED, Target
 
 FILE = Path(__file__).resolve().parents[3] / "config" / "paper_results.csv"
 DEV = "msmarco dev"
@@ -55,14 +56,14 @@ def tables() -> dict[str, dict[str, Row]]:
     return found
 
 
-def dataset(facts: Facts, target: Target) -> str:
+def dataset(config: Config, target: Target) -> str:
     """Return a target's name in the tables, such as ``msmarco dev``; "" if it has none.
 
     A set of NanoBEIR has the id of ir_datasets, such as ``nano-beir/nq``.
     """
-    entry = facts.entries("collections").get(target.collection, {})
-    name = entry.get("dataset") or ""
-    if entry.get("source") == "msmarco" or name == "msmarco-passage":
+    entry = config.collections[target.collection].of_source()
+    name = entry.get("dataset", "")
+    if entry["source"] == "msmarco" or name == "msmarco-passage":
         split = target.split.removesuffix("/small")
         return f"msmarco {split}" if split in ("dev", "dl19", "dl20") else ""
     return name if name.startswith("nano-beir/") else ""

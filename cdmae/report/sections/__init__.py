@@ -16,8 +16,7 @@ NAMED_COLOURS = [name for name in SERIES if name != GREY]
 
 def colour(facts: Facts, encoder: str) -> str:
     """Choose the colour of an encoder; grey without pre-training, or without an encoder."""
-    entries = facts.entries("encoders").items()
-    trained = [name for name, entry in entries if entry.get("objective") != "none"]
+    trained = [name for name, entry in facts.config.encoders.items() if entry.pretrained]
     if encoder not in trained:
         return GREY
     return NAMED_COLOURS[trained.index(encoder) % len(NAMED_COLOURS)]
@@ -28,13 +27,3 @@ def shown_mean(mean: Mean) -> str:
     if mean.seeds < 2:
         return formats.points(mean.value)
     return f"{formats.points(mean.value)} {PLUS_MINUS}{100 * mean.deviation:.1f}"
-
-
-def shown_p(p: float) -> str:
-    """Format a p-value for the column p."""
-    return formats.probability(p).removeprefix("p ").removeprefix("= ")
-
-
-def shown_interval(low: float, high: float) -> str:
-    """Format an interval; a dash where the queries allow no inference."""
-    return formats.interval(low, high) if low == low else formats.NONE

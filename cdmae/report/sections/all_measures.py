@@ -21,15 +21,14 @@ def measures(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     if len(others) > 1:
         sets.append(columns.together(others, "zero-shot average"))
     shown = []
-    for measure in dict.fromkeys(
-        name for each in facts.targets for name in facts.measures_of(each)
-    ):
+    measured = [name for target in facts.targets for name in facts.measures_of(target)]
+    for measure in dict.fromkeys(measured):
         own = [column._replace(measure=measure) for column in sets]
         frame = pd.DataFrame({"system": facts.systems})
         for column in own:
             means = [frames.mean(name, column) for name in facts.systems]
             if any(mean.seeds for mean in means):
-                frame[column.name] = list(map(shown_mean, means))
+                frame[column.name] = [shown_mean(mean) for mean in means]
         if frame.shape[1] > WIDE:
             turned = frame.set_index("system").T.reset_index(names="queries")
             shown.append(tables.html(turned, f"{own[0].unit}, by collection"))

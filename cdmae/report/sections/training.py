@@ -14,7 +14,7 @@ from cdmae.report.figures import Series
 from cdmae.report.frames import Frames
 from cdmae.report.sections import colour
 
-MOST = 6  # figures that are not folded
+MOST = 3  # figures that are not folded
 
 
 def training(facts: Facts, frames: Frames) -> dict[str, Any] | None:
@@ -27,13 +27,13 @@ def training(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         series = []
         for name in names:
             curve = frames.curves(name).get(quantity, pd.Series(dtype=float))
-            encoder = name if name in facts.encoders else facts.kind(name).encoder
+            encoder = name if name in facts.encoders else facts.entry(name).encoder
             series.append(Series(name, curve, colour(facts, encoder)))
         return figures.lines(title, series, "steps", "nats")
 
     stages: dict[str, list[str]] = {}
     for name in facts.trained:
-        stages.setdefault(facts.kind(name).stage, []).append(name)
+        stages.setdefault(facts.entry(name).stage, []).append(name)
     every = [
         drawn("Encoder loss in pre-training", "encoder_loss", facts.encoders),
         drawn("Decoder loss in pre-training", "decoder_loss", facts.encoders),

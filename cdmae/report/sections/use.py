@@ -9,16 +9,15 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
-from cdmae.evaluation.best import choose
+from cdmae.evaluation.best import FEW, choose
 from cdmae.report import columns, tables
+from cdmae.report.columns import Column
 from cdmae.report.comparisons import EVERY_PAIR
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
 from cdmae.report.sections import shown_mean
 
-SMALL_QUERIES = 30  # a run with fewer queries may be too small to show a difference
 LETTERS = string.ascii_lowercase + string.ascii_uppercase
-MADE = "pseudo"  # the source whose queries are made from passages
 # columns of costs: the heading with the unit, the quantity, and its factor
 COSTS = (
     ("parameters, M", "parameters", 1e-6),
@@ -46,14 +45,14 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         values = facts.values.get((name, facts.deciding, deciding.measure))
         if values is not None:
             on_disk[name] = values.iloc[:, 0]
-    complexity = {name: facts.kind(name).complexity for name in on_disk}
+    complexity = {name: facts.entry(name).complexity for name in on_disk}
     found = choose(pd.DataFrame(on_disk), complexity)
     queries = facts.queries(facts.deciding)
     gaps = [columns.difference(facts, deciding, found.best, name) for name in on_disk]
     certain = any(gap and gap.significant for gap in gaps)
     corpus = facts.collections.get(facts.reported.collection)
-    collections = facts.entries("collections")
-    evaluated = dict.fromkeys(target.collection for target in facts.targets)
+    pairs = every_pair(frames, reported)
+    with_bm25 = pairs[(pairs["system"] == found.pick) & (pairs["reference"] == facts.bm25)]
     return {
         "facts": facts,
         "deciding": deciding,
@@ -62,12 +61,13 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "choice": found,
         "mean": frames.mean(found.pick, reported),
         "simpler": min(complexity.values()) < complexity[found.pick],
-        "over": _over_bm25(facts, frames, found.pick),
+        "over": with_bm25.to_dict("records"),
         "systems": len(on_disk),
         "queries": queries,
-        "small": queries < SMALL_QUERIES and not certain,
-        "made": [name for name in evaluated if collections.get(name, {}).get("source") == MADE],
-        "mixes": {name: _mix(facts.fusions[name]) for name in on_disk if name in facts.fusions},
+        "small": queries < FEW and not certain,
+        "is_made": facts.is_made(facts.deciding),
+        "asked": 0 if facts.is_made(facts.reported) else facts.queries(facts.reported),
+        "fusions": facts.fusions,
         "judged": corpus.per_query(facts.reported.split) if corpus else 0.0,
         "table": tables.html(
             with_costs(facts, frames),
@@ -79,22 +79,15 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     }
 
 
-def _over_bm25(facts: Facts, frames: Frames, system: str) -> dict[str, Any] | None:
-    """Return the difference of a system and BM25 on the reported split; None without both."""
-    for row in frames.compared([EVERY_PAIR], columns.reported(facts)).to_dict("records"):
-        numbers = {key: row[key] for key in ("difference", "low", "high", "p")}
-        if (row["system"], row["reference"]) == (system, facts.bm25):
-            return numbers
-        if (row["system"], row["reference"]) == (facts.bm25, system):
-            ends = {"low": -row["high"], "high": -row["low"]}
-            return numbers | ends | {"difference": -row["difference"]}
-    return None
-
-
-def _mix(fusion: dict[str, Any]) -> str:
-    """Write the weights of a fusion."""
-    weighted = zip(fusion["weights"], fusion["systems"], strict=True)
-    return " + ".join(f"{weight:g} × {part}" for weight, part in weighted)
+def every_pair(frames: Frames, column: Column) -> pd.DataFrame:
+    """Return the comparisons of all pairs of systems, each in both directions."""
+    rows = frames.compared([EVERY_PAIR], column)
+    turned = rows.rename(columns={"system": "reference", "reference": "system"})
+    turned["difference"] = -rows["difference"]
+    turned["low"] = -rows["high"]
+    turned["high"] = -rows["low"]
+    turned["verdict"] = rows["verdict"].replace({"better": "worse", "worse": "better"})
+    return pd.concat([rows, turned])
 
 
 def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
@@ -105,27 +98,23 @@ def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
     first = [frames.mean(name, shown[0]).value for name in facts.systems]
     ranked = pd.Series(first, facts.systems).sort_values(ascending=False, kind="stable")
     names = ranked.index.tolist()
-    marks = [*LETTERS, *map(str, range(len(LETTERS), len(names)))]
-    letters = dict(zip(names, marks, strict=False))
-    frame = pd.DataFrame({"system": names, "#": letters.values()})
+    marks = [*LETTERS, *map(str, range(len(LETTERS), len(names)))][: len(names)]
+    frame = pd.DataFrame({"system": names, "#": marks})
     for column in shown:
         frame[column.name] = [shown_mean(frames.mean(name, column)) for name in names]
-    below: dict[str, list[str]] = {name: [] for name in names}
-    for row in frames.compared([EVERY_PAIR], shown[0]).itertuples():
-        if row.verdict == "better":
-            below[row.system].append(row.reference)
-        elif row.verdict == "worse":
-            below[row.reference].append(row.system)
-    frame[EXCEEDS] = [
-        " ".join(letters[other] for other in names if other in below[name]) for name in names
-    ]
+    pairs = every_pair(frames, shown[0])
+    exceeds = []
+    for name in names:
+        better = pairs[(pairs["system"] == name) & (pairs["verdict"] == "better")]
+        exceeds.append(" ".join(frame["#"][frame["system"].isin(better["reference"])]))
+    frame[EXCEEDS] = exceeds
     return frame
 
 
 def with_costs(facts: Facts, frames: Frames) -> pd.DataFrame:
     """Add the columns of costs that this run knows."""
     frame = overview(facts, frames)
-    spent = frames.cost("system").reindex(frame["system"])
+    spent = frames.costs.set_index("system").reindex(frame["system"])
     for head, quantity, factor in COSTS:
         if spent[quantity].notna().any():
             frame[head] = [_number(factor * value) for value in spent[quantity]]
