@@ -111,7 +111,7 @@ def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
 
     This checks arguments, shapes and dtypes.
     """
-    monkeypatch.setattr(packed, "put", lambda array, on: torch.from_numpy(array).to(on))
+    monkeypatch.setattr(packed, "put", lambda array, on, *_: torch.from_numpy(array).to(on))
     meta = torch.device("meta")
     starts = np.array([0, 5, 7, 11])
     of = packed.pack(packed.Ragged(np.zeros(11, np.int64), starts), meta).layout
