@@ -82,13 +82,17 @@ def delete_kept(results: str, outputs: Iterable[str]) -> None:
     """Delete the states of finished trainings, and the pieces of `outputs` of this run.
 
     Snakemake deletes the output of a job that fails, even if its work was done: a signal, a time
-    limit or a full disk may come at the last moment. States and pieces stay until then.
+    limit or a full disk may come at the last moment. States and pieces stay until then. The pieces
+    of vectors, which are links to them, stay: when a collection is added, the others are not
+    encoded again.
     """
     for about in Path(results, "state").glob("*/*/*/about.json"):
         rule, name = about.parts[-4:-2]  # state/{rule}/{name}/{hash}/about.json
         if Path(results, "encoders" if rule == "pretrain" else "trained", name).exists():
             shutil.rmtree(about.parent, ignore_errors=True)
     for output in map(Path, outputs):
+        if output.parent.parent.name == "vectors":
+            continue
         shutil.rmtree(output.with_name(f".{output.name}.pieces"), ignore_errors=True)
 
 

@@ -9,7 +9,7 @@ writes all texts again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,18 +98,20 @@ def _load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     return loaded.eval(), tokenizer
 
 
-def write_texts(settings: dict[str, Any], output: Path, threads: int = 1) -> None:
+def write_texts(
+    settings: dict[str, Any], output: Path, threads: int = 1, code: Mapping[str, str] | None = None
+) -> None:
     """Write texts for all passages of a collection: lines of passage id, tab, text.
 
     settings: of an entry of `collections` with the source `expanded`. A killed run resumes after
-    its last complete piece.
+    its last complete piece, unless the `code` has changed.
     """
     expanded = collections.settings_of(settings, "collection")
     writer = Writer(expanded, threads)
     files = (*expanded.base.depends(), *systems.model_files(expanded.model))
     content = [digest(path) for path in files]
     commits = networks.commits(model=expanded.model)
-    key = [asdict(expanded), expanded.version(), content, commits, PIECE, writer.together]
+    key = [asdict(expanded), expanded.version(), content, commits, PIECE, writer.together, code]
     known = expanded.base.expected()
     passages = known[0] if known else 0
     rows = (

@@ -6,6 +6,7 @@ Shapes: `Q` queries, `n` pairs.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -78,13 +79,15 @@ def teacher(
     settings: dict[str, Any],
     output: Path,
     threads: int = 1,
+    code: Mapping[str, str] | None = None,
 ) -> None:
     """Write the teacher's run: a score for every passage that the student will draw.
 
     settings: the student's settings by `Stage.drawn`. They determine the positives and negatives
     that the student draws; no other passage needs a score. If the teacher labels the queries
     (`labelled`), it scores the best mined passages of every query.
-    The precision is the same as in training. A killed run resumes after its last piece.
+    The precision is the same as in training. A killed run resumes after its last piece,
+    unless the `code` has changed.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
@@ -100,7 +103,7 @@ def teacher(
         for example, query in enumerate(examples.queries):
             drawn[query] = examples.drawn(example, math.ceil(settings["epochs"]))
         candidates = Run.of(drawn, drawn)  # without scores
-    folder = vectors.pieces(output, [digest(model), digest(negatives), settings, PIECE])
+    folder = vectors.pieces(output, [digest(model), digest(negatives), settings, PIECE, code])
     taught = ordered(judge, queries, passages, candidates, label="teach", kept=f"{folder}/")
     write_run(output, taught)
 
@@ -116,19 +119,21 @@ def rerank(
     depth: int,
     outputs: list[Path],
     threads: int = 1,
+    code: Mapping[str, str] | None = None,
 ) -> None:
     """Rerank the best `depth` passages of each run; the others follow in their original order.
 
     collections, splits, lengths, runs, outputs: one per target; tokens: one folder per collection.
     Pairs are cut at the target's length, or at the model's own limit if the length is 0. The scores
     of the other passages decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall
-    beyond `depth` stays the same. A killed job resumes after its last piece.
+    beyond `depth` stays the same. A killed job resumes after its last piece, unless the `code` has
+    changed.
     """
     setup.set_up(threads)
     judge = load(model)
     folders = dict(zip(dict.fromkeys(collections), tokens, strict=True))
     targets = zip(collections, splits, lengths, runs, outputs, strict=True)
-    key = [digest(model), [digest(path) for path in runs], lengths, depth, PIECE]
+    key = [digest(model), [digest(path) for path in runs], lengths, depth, PIECE, code]
     folder = vectors.pieces(outputs[0].parent, key)
     for number, (collection, split, length, path, output) in enumerate(targets):
         passages = read_tokens(folders[collection])

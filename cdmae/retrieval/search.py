@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ def write_runs(
     candidates: list[Path],
     candidates_depth: int = 0,
     threads: int = 1,
+    code: Mapping[str, str] | None = None,
 ) -> float:
     """Encode the passages of collections, and search them for the queries of their splits.
 
@@ -72,7 +74,8 @@ def write_runs(
     which texts of a collection are cut, by its name; by default the model's own. engine, k1, b: see
     `retrieval.vectors.write`. vectors: the folder for the vectors of each collection; without
     `keep`, they are deleted after the search. mined: folders of vectors from searches of the same
-    system for training queries, which are linked instead of encoding a collection again.
+    system for training queries, which are linked instead of encoding a collection again. code: as
+    in `retrieval.vectors.write_vectors`.
 
     collections, splits, outputs: one per target. candidates: one run per target with the passages
     to score; none: all passages are scored. With several GPUs, a process per GPU encodes, and the
@@ -101,6 +104,7 @@ def write_runs(
                     b=b,
                     load=loaded,
                     group=group,
+                    code=code,
                 )
             elif group.first:
                 link_folder(made, vectors / folder.name)

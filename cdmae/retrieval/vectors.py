@@ -10,7 +10,7 @@ Shapes: `P` passages, `Q` queries, `D` dimensions.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -159,17 +159,19 @@ def write_vectors(
     b: float = 0.9,
     load: Load = load_once,
     group: Ranks = Ranks(),  # noqa: B008 (never changed)
+    code: Mapping[str, str] | None = None,
 ) -> None:
     """Write the vectors of a collection's passages into a folder, in passage order.
 
     encoder: the settings of the system that encodes the passages, with `encoded_by`
     (`retrieval.asking.encoder`). model: its folder, if it was trained here. source: the folder of
     the collection's tokens, or for a third party's model of its texts. A killed run resumes after
-    its last complete shard. engine, k1, b, group: see `write`.
+    its last complete shard. engine, k1, b, group: see `write`. code: hashes of the modules that
+    encode; other code encodes again.
     """
     setup.set_up(threads)
     system = encoder | ({"model": model} if model else {})
-    key = [encoder, digest(system["model"]), digest(source), SHARD, length]
+    key = [encoder, digest(system["model"]), digest(source), SHARD, length, code]
     with Progress(0, unit="passages", label="encode") as progress:
         shards = asking.encoder(system, length, threads, load).passages(source, progress)
         write(output, shards, key, progress, engine, threads, {"k1": k1, "b": b}, group)
@@ -231,7 +233,9 @@ def pieces(output: Path, key: Any, part: str = "") -> Path:
 
     The folder remains, and the next run reuses its pieces if `key` is equal (JSON values that
     identify the input). It is outside of `output`, which Snakemake deletes before a job and after a
-    failure. The workflow deletes the folder when it has recorded the output.
+    failure. The workflow deletes the folder when it has recorded the output; those of vectors stay,
+    as links to them, and when the output is made again for one more collection, only this one is
+    encoded.
     """
     folder = pieces_of(output) / part
     kept = folder / "key.json"

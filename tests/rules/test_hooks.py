@@ -32,8 +32,13 @@ def test_a_run_deletes_what_it_finished_and_nothing_of_others(tmp_path):
         (folder / "about.json").write_text("{}")
     (tmp_path / "trained/done").mkdir(parents=True)
     (tmp_path / "runs/running/evaluated").mkdir()
-    hooks.delete_kept(tmp_path, [tmp_path / "runs/done/evaluated"])
+    vectors = tmp_path / "vectors/done/.evaluated.pieces"
+    vectors.mkdir(parents=True)
+    hooks.delete_kept(
+        tmp_path, [tmp_path / "runs/done/evaluated", tmp_path / "vectors/done/evaluated"]
+    )
     assert [folder.exists() for folder in (*states, *pieces)] == [False, True, False, True]
+    assert vectors.exists(), "for the next collection"
 
 
 BEFORE = {"settings": {"alpha": 4.0, "margin": 0.1, "most": [float("inf")]}, "seed": 42}
