@@ -109,7 +109,11 @@ def make(folder, values=None, *, skill=SKILL, targets=SMALL, trained=True, text=
                 write_json(facts.at("masked_terms", encoder=name), MASKED_TERMS)
         for name, system in facts.config.systems.items():
             if system.trained:
-                about = {"seconds": 61.0, "queries": 4000}
+                about = {
+                    "seconds": 61.0,
+                    "queries": 4000,
+                    "counts": {"with random negatives only": 12},
+                }
                 _training(facts.at("trained", system=name), about, {"loss": 0.7}, rng)
     write_json(Path(folder, "facts.json"), {"config": values, **CIRCUMSTANCES, **more})
     return facts

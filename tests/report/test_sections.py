@@ -50,6 +50,7 @@ def test_the_page_shows_machine_versions_config_and_origin_and_loads_nothing(tmp
         "4628af9, with uncommitted changes",
         "./run --configfile acme.yaml --config results=r",
         "9 min 15 s from the start",
+        "Training queries of cdmae-stage1: 12 with random negatives only",
     ):
         assert part in text, part
     assert "alice" not in page

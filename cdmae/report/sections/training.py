@@ -1,4 +1,4 @@
-"""Show the loss curves of trainings."""
+"""Show the loss curves of trainings, and their queries without negatives."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from cdmae import formats
 from cdmae.report import figures
 from cdmae.report.facts import Facts
 from cdmae.report.figures import Series
@@ -42,4 +43,8 @@ def training(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     shown = [figure for figure in every if figure]
     if not shown:
         return None
-    return {"facts": facts, "shown": shown[:MOST], "more": shown[MOST:]}
+    counts = {}  # of training queries that were left out, or have random negatives only
+    for name, trained in facts.trained.items():
+        reasons = trained.about.get("counts") or {}
+        counts[name] = [f"{formats.count(number)} {reason}" for reason, number in reasons.items()]
+    return {"facts": facts, "shown": shown[:MOST], "more": shown[MOST:], "counts": counts}
