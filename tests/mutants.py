@@ -217,6 +217,8 @@ MUTANTS = [
       "evaluation/test_significance.py"),
     M("Holm does not correct for the pairs with the same reference", "cdmae/report/comparisons.py",
       "families.setdefault(pair.reference, [])", "families.setdefault(pair, [])", "report/test_numbers.py"),
+    M("the paper's claim on stop-words is reversed", "cdmae/report/paper/claims.py",
+      '"worse" if more > 0 else "better"', '"better" if more > 0 else "worse"', "report/test_paper.py"),
     M("costs leave out the encoder before", "cdmae/report/costs.py",
       "[entry.encoder, *systems.before(facts.config, entry.encoder)]", "[entry.encoder]",
       "report/test_recommendation.py"),

@@ -22,7 +22,7 @@ from cdmae.report.paper import exhibits
 from cdmae.report.sections.all_measures import measures
 from cdmae.report.sections.differences import differences, shown
 from cdmae.report.sections.method import method
-from cdmae.report.sections.origin import setup
+from cdmae.report.sections.origin import command, setup
 from cdmae.report.sections.queries import queries
 from cdmae.report.sections.training import training
 from cdmae.report.sections.use import overview, use
@@ -59,13 +59,19 @@ def write(facts: Facts, output: Path | str) -> None:
 
 
 def _for_papers(facts: Facts, frames: Frames) -> dict[str, str]:
-    """Write the table of systems and the table of differences as Markdown and LaTeX."""
+    """Write the table of systems and the table of differences as Markdown and LaTeX.
+
+    Each system has the command that makes its numbers: in LaTeX, in a comment above the table.
+    """
     systems = overview(facts, frames)
     if systems.empty:
         return {"md": "", "tex": ""}
     caption = "Means over the queries, times 100; ±: standard deviation over seeds"
-    md = [tables.markdown(systems, caption)]
-    tex = [tables.latex(systems, caption, best=list(systems)[2:-1])]
+    commands = {name: command(facts, name) for name in systems["system"]}
+    in_code = [f"`{words}`" for words in commands.values()]
+    md = [tables.markdown(systems.assign(command=in_code), caption, plain=["command"])]
+    made_by = "".join(f"% {name}: {words}\n" for name, words in commands.items())
+    tex = [made_by + tables.latex(systems, caption, best=list(systems)[2:-1])]
     named = frames.comparisons[frames.comparisons["kind"] != EVERY_PAIR]
     if len(named):
         pairs = shown(named)

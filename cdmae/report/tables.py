@@ -59,9 +59,10 @@ def latex(frame: pd.DataFrame, caption: str, *, best: Iterable[str] = ()) -> str
     return f"% {caption}\n{text.translate(str.maketrans(TEX))}"
 
 
-def markdown(frame: pd.DataFrame, caption: str) -> str:
-    """Format a frame as Markdown below its title."""
+def markdown(frame: pd.DataFrame, caption: str, *, plain: Sequence[str] = ()) -> str:
+    """Format a frame as Markdown below its title; plain: the columns that are Markdown already."""
     cells = frame.fillna(formats.NONE).map(formats.markdown)
+    cells[[*plain]] = frame[[*plain]]
     sides = ["left", *["right"] * (frame.shape[1] - 1)]
     table = cells.to_markdown(index=False, colalign=sides, disable_numparse=True)
     return f"{caption}\n\n{table}\n"

@@ -36,7 +36,9 @@ def run(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("run")
     skill = synthetic_run.SKILL | {"simlm-stage1": 2.5, "retromae-stage1": 4.5, "fused": 0.2}
-    facts = synthetic_run.make(folder, synthetic_run.objectives(SEEDS), skill=skill)
+    origin = {"command": ["./run", "-n", "--configfile", "a.yaml", "b.yaml", "report", "-j", "4"]}
+    values = synthetic_run.objectives(SEEDS)
+    facts = synthetic_run.make(folder, values, skill=skill, origin=origin)
     frame = pd.read_csv(folder / "measures/fused.tsv", sep="\t")
     rows = frame[(frame["split"] == "dev") & (frame["measure"] == "RR@10")]
     held_out = dict(zip(rows["query_id"], (0.9 * rows["value"]).tolist(), strict=True))
@@ -182,6 +184,15 @@ def test_every_number_of_a_table_is_in_the_files(files, text):
         for row in tables.pop(unit).to_dict("records"):
             for head in [*row][1:]:
                 assert row[head] == shown(files, row["system"], targets[head], measure)
+    claims = 0
+    rows = files["comparisons"].query("on == 'pydocs test' and kind != 'every pair'")
+    rows = rows.set_index(["system", "reference"])
+    for row in tables.pop("Claims of the paper, scored here").to_dict("records"):
+        pair = re.match(r"(\S+) over (\S+): pydocs test, MRR@10", row["compared"])
+        if pair:
+            assert row["here"] == formats.signed(rows.loc[pair.groups(), "difference"])
+            claims += 1
+    assert claims > 3
     assert list(tables) == ["Collections"]
 
 
@@ -205,11 +216,15 @@ def test_the_numbers_of_the_sentences_are_in_the_files(files, text):
     assert verdicts[1] == said[masks["verdict"]]
 
 
-def test_the_files_for_papers_have_the_same_cells(run, files):
+def test_the_files_for_papers_have_the_same_cells_and_a_command_per_row(run, files, text):
     markdown = (run[1] / "report/results.md").read_text()
     tex = (run[1] / "report/results.tex").read_text()
     mean = shown(files, "cdmae-stage1", [TEST])
-    assert mean in next(each for each in markdown.splitlines() if each.startswith("| cdmae-stage1"))
+    row = next(each for each in markdown.splitlines() if each.startswith("| cdmae-stage1"))
+    tables = [f"{run[1].name}/measured/cdmae-stage1{at}.tsv" for at in ("", "@43", "@44")]
+    command = f"./run {' '.join(tables)} --configfile a.yaml b.yaml"
+    assert mean in row and f"`{command}`" in row
+    assert f"% cdmae-stage1: {command}\n" in tex and f"<code>{command}</code>" in text
     assert mean.replace("±", r"$\pm$") in tex and r"\toprule" in tex and r"\bfseries" in tex
     planned = files["comparisons"].query("kind == 'planned'")
     assert formats.signed(planned["difference"].iloc[0]) in markdown

@@ -1,4 +1,4 @@
-"""The paper's tables: what each trains, and its numbers next to ours."""
+"""The paper's tables and claims: what each trains, and its numbers next to ours."""
 
 from pathlib import Path
 
@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 import synthetic_run
 from planned import records
-from synthetic_run import mean, with_system
+from synthetic_run import MASKED_TERMS, mean, with_system
 
 from cdmae.config.load import load
 from cdmae.config.reading import gather, read_yaml
 from cdmae.errors import InputError
 from cdmae.report.facts import Target
 from cdmae.report.page import write_exhibit
-from cdmae.report.paper import exhibits, published
+from cdmae.report.paper import claims, exhibits, published
 from cdmae.report.sources import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,3 +152,41 @@ def test_nano_beir_is_compared_with_its_own_published_numbers(tmp_path):
     average = table.loc["average, nDCG@10"]
     assert average["all-MiniLM-L6-v2, ours"] == pytest.approx(100 * np.mean(means))
     assert average["all-MiniLM-L6-v2, paper"] == 56.23
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gain", "outcome"),
+    [(0.05, "true (one training)"), (-0.05, "false (one training)"), (0.0, "undecided")],
+)
+def test_a_claim_is_true_false_or_undecided(tmp_path, gain, outcome):
+    facts = synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 200}}, trained=False)
+    target = Target("pydocs", "dev")
+    gains = np.array([[0.0], [2 * gain]] * 100)  # on every other query
+    moved = facts.values["mae-stage1", target, "RR@10"] + gains
+    facts.values["cdmae-stage1", target, "RR@10"] = moved
+    claim = claims.scored(facts, None).iloc[0]
+    assert claim["outcome"] == outcome
+    assert claim["here"].replace("\N{MINUS SIGN}", "-") == (f"{100 * gain:+.1f}" if gain else "0.0")
+    assert claim["compared"] == "cdmae-stage1 over mae-stage1: pydocs dev, MRR@10"
+
+
+def test_only_pairs_of_the_config_are_tested_and_the_papers_gains_are_those_of_its_tables(tmp_path):
+    config = on_ms_marco()
+    config["report"]["methods"] |= {"figure 4: 64": "group-16", "CoT-MAE, stage 1": "mae-stage1"}
+    tested = claims.scored(measured(config, tmp_path), None).set_index("claim")["paper"].to_dict()
+    assert tested["Hard negatives: stage 2 beats stage 1"] == "+1.4"
+    assert tested["The method beats CoT-MAE after stage 1"] == "+2.0"
+    assert tested["More hard negatives help, at the same number of passages a step"] == "+3.1"
+    assert tested["Pre-training on the collection brings substantial improvements"] == "\N{EN DASH}"
+    assert "A projection of the bottleneck helps" not in tested
+
+
+def test_the_share_of_stop_words_decides_its_claim():
+    assert claims.fewer_stop_words(MASKED_TERMS)["outcome"] == "true"
+    turned = dict(zip(MASKED_TERMS, reversed(MASKED_TERMS.values()), strict=True))
+    assert claims.fewer_stop_words(turned)["outcome"] == "false"
+    equal = dict.fromkeys(MASKED_TERMS, MASKED_TERMS["uniform"])
+    assert claims.fewer_stop_words(equal)["outcome"] == "undecided"

@@ -1,1 +1,1 @@
-"""Show the tables of the paper next to the numbers of a run."""
+"""Show the tables of the paper next to the numbers of a run, and score its claims."""

@@ -5,6 +5,8 @@ The template of a section has the function's name. Numbers come from `cdmae.repo
 
 from __future__ import annotations
 
+import math
+
 from cdmae import formats
 from cdmae.report.facts import Facts
 from cdmae.report.figures import GREY, SERIES
@@ -27,3 +29,8 @@ def shown_mean(mean: Mean) -> str:
     if mean.seeds < 2:
         return formats.points(mean.value)
     return f"{formats.points(mean.value)} {PLUS_MINUS}{100 * mean.deviation:.1f}"
+
+
+def shown_interval(low: float, high: float) -> str:
+    """Format an interval; a dash for a single query, which allows no inference."""
+    return formats.NONE if math.isnan(low) else formats.interval(low, high)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,7 @@ from cdmae.report import columns, figures, tables
 from cdmae.report.comparisons import BASELINE, PLANNED, QUESTION, Pair, masking
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
-from cdmae.report.sections import colour
+from cdmae.report.sections import colour, shown_interval
 
 TEXTS = ("question", "reference")
 
@@ -43,10 +42,7 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """Format comparisons for a table: system first, then the question, numbers in points."""
-    intervals = []
-    for low, high in zip(rows["low"], rows["high"], strict=True):
-        # a single query allows no inference
-        intervals.append(formats.NONE if math.isnan(low) else formats.interval(low, high))
+    intervals = list(map(shown_interval, rows["low"], rows["high"]))
     p = [formats.probability(value) for value in rows["p"]]
     return pd.DataFrame(
         {

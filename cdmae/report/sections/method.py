@@ -1,24 +1,35 @@
-"""Show what the paper's method does: its masks, and the information in the vector."""
+"""Show what the paper's method does: its masks, the information in the vector, and its claims."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 from markupsafe import Markup
 
-from cdmae.report import figures
+from cdmae.report import figures, tables
 from cdmae.report.comparisons import planned
 from cdmae.report.facts import Facts
 from cdmae.report.figures import Series
 from cdmae.report.frames import Frames
+from cdmae.report.paper import claims
 from cdmae.report.sections import colour
+
+TEXTS = ("claim", "outcome", "compared")  # columns of the table of claims
 
 
 def method(facts: Facts, frames: Frames) -> dict[str, Any] | None:
-    """Show the masks, and the loss that a passage's own vector saves."""
+    """Show the masks, the loss that a passage's own vector saves, and the claims that are tested.
+
+    Claims are tested if the config names systems for rows of the paper's tables.
+    """
     figure = _saved(facts, frames)
     masks = _masked(facts)
-    return {"figure": figure, "masks": masks} if figure or masks else None
+    named = facts.config.report.methods
+    tested = claims.scored(facts, masks) if named else pd.DataFrame()
+    scores = tables.html(tested, "Claims of the paper, scored here", texts=TEXTS)
+    found = {"figure": figure, "masks": masks, "claims": scores}
+    return found if any(found.values()) else None
 
 
 def _masked(facts: Facts) -> dict[str, Any] | None:
