@@ -15,6 +15,7 @@ never deletes the last one: only the workflow knows that the result is recorded.
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ import numpy as np
 import torch
 
 from cdmae.arrays import read_array, write_array
-from cdmae.errors import InputError
+from cdmae.errors import InputError, cause
 from cdmae.files import complete, write_text
 from cdmae.training import leases
 from cdmae.training.ranks import Ranks
@@ -88,11 +89,18 @@ class State:
         write_text(folder / table, "".join(lines))
 
     def latest(self) -> dict[str, Any] | None:
-        """Return the payload of the newest state, or None; tensors are on the CPU."""
+        """Return the payload of the newest state, or None; tensors are on the CPU.
+
+        Raises `InputError` for a damaged state.
+        """
         states = self._states()
         if not states:
             return None
-        payload = torch.load(states[-1], map_location="cpu", weights_only=True)
+        try:
+            payload = torch.load(states[-1], map_location="cpu", weights_only=True)
+        except (EOFError, RuntimeError, pickle.UnpicklingError) as error:
+            words = f"{states[-1]} is damaged ({cause(error)}); delete it to begin again"
+            raise InputError(words) from None
         self.step = payload.pop("step")
         self.tables = payload.pop("tables")
         return payload

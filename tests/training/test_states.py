@@ -29,7 +29,14 @@ def test_the_newest_state_is_read_with_its_step_and_bits(tmp_path):
         payload = saved.latest()
     assert (saved.step, payload["number"]) == (30, 30)
     assert torch.equal(payload["weights"]["a"], weights["a"])
-    assert [path.name for path in (tmp_path / "state").glob("*step-*")] == ["step-00000030.pt"]
+    [path] = (tmp_path / "state").glob("*step-*")
+    for damaged in (path.read_bytes()[:-100], bytes(200), b""):
+        path.write_bytes(damaged)
+        with (
+            state.opened(tmp_path / "state", "x") as saved,
+            pytest.raises(InputError, match=r"step-00000030.pt is damaged .*delete it"),
+        ):
+            saved.latest()
 
 
 def test_a_full_disk_is_the_system_s_error_and_keeps_the_earlier_state(tmp_path, monkeypatch):
