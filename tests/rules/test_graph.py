@@ -179,18 +179,6 @@ def test_further_queries_share_what_is_made_of_the_passages(values, tmp_path):
     assert ("tokens", "small/asked") not in jobs
 
 
-def test_another_choice_of_queries_does_not_repeat_what_reads_passages(values, whole):
-    values["collections"]["docs"] |= {"holdout": {"new": 0.1}}
-    jobs = plan(values)
-    assert changed(whole, jobs) == names_of("collection docs; release ")
-    for name in ("tokens small/docs", "tokenizer small"):
-        (passages,) = job(jobs, name).detail.input.passages
-        assert is_flagged(passages, "ancient")
-    values["collections"]["docs"] |= {"size": 4}
-    again = changed(whole, plan(values))
-    assert again == names_of("collection docs; tokens small/docs; tokenizer small; release ")
-
-
 def test_runs_are_as_deep_as_stages_ask(whole, values):
     depths = {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
     assert systems.mined(load(values)) == depths
@@ -235,7 +223,7 @@ def edited(values, edits):
          "train cross; search one/docs.train; release "),
         ({"stages.stage3.random_negatives": 5}, "train three; teacher three; release "),
         ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release "),
-        ({"collections.docs.size": 5}, "collection docs; tokenizer small; tokens small/docs; release "),
+        ({"collections.docs.size": 5}, "collection docs; release "),
         ({"seed": 8}, "pretrain none, mae, cdmae; masked_terms cdmae; train one, three, cross; "
          "teacher three; release "),
         ({"evaluation.lengths": {"other": 16}},

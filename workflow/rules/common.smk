@@ -14,9 +14,8 @@
 #                     the script's function, one of which may be called `settings`, too
 #   params.code       hashes of the modules, classes of settings and templates that a result depends
 #                     on
-#   params.contents   hashes of the user's files that a result depends on
-#   params.made_of    what the passages that a result depends on are made of. Snakemake records all
-#                     five, and runs a job again if one of them has changed
+#   params.contents   hashes of the user's files that a result depends on. Snakemake records all
+#                     four, and runs a job again if one of them has changed
 #   other params      functions of `input` or `output`: their changes do not run a job again
 #
 # Every script passes its rule's object `snakemake` to cdmae.job.run, which fills the parameters of
@@ -31,7 +30,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
-from snakemake.iocontainers import Wildcards
 from snakemake.logging import logger
 from snakemake.utils import min_version
 
@@ -155,38 +153,6 @@ def files_of(pattern):
     Their times do not count; `contents_of` is a reason to run again.
     """
     return lambda wildcards: [ancient(local(path)) for path in of(pattern)(wildcards)]
-
-
-def passages_of(pattern):
-    """Fill in the passages of a collection, whose times do not count unless a model writes texts.
-
-    `made_of` is a reason to run again: another choice of queries makes the file again, but not
-    what reads only passages.
-    """
-
-    def paths(wildcards):
-        found = []
-        for name in of(pattern)(wildcards):
-            path = f"<results>/collections/{name}/passages.parquet"
-            found.append(path if tables["collection"][name]["texts"] else ancient(path))
-        return found
-
-    return paths
-
-
-def made_of(pattern):
-    """Return a function that describes what the passages of a collection are made of."""
-
-    def described(wildcards):
-        found = {}
-        for name in of(pattern)(wildcards):
-            chosen = Wildcards(fromdict={"collection": name})
-            found |= code("collection", source_of)(chosen)
-            found |= contents_of("{collection.files}")(chosen)
-            found |= collecting(chosen, without=CHOICES)
-        return found
-
-    return described
 
 
 def contents_of(*patterns):

@@ -59,7 +59,7 @@ rule collection:
 rule tokenizer:
     """The tokenizer of an initial model: its checkpoint's, or one trained on its collection."""
     input:
-        passages=passages_of("{start.collection}"),
+        passages=of("<results>/collections/{start.collection}/passages.parquet"),
         checkpoint=files_of("{start.checkpoint}"),
     output:
         directory("<results>/tokenizers/{start}"),
@@ -72,7 +72,6 @@ rule tokenizer:
     params:
         code=code("tokenizer", lambda wildcards: [type(settings.starts[wildcards.start])]),
         contents=contents_of("{start.checkpoint}"),
-        made_of=made_of("{start.collection}"),
         settings=lambda wildcards: {"settings": settings.starts[wildcards.start].tokenizer()},
     script:
         "../scripts/tokenizer.py"
@@ -82,7 +81,7 @@ rule tokens:
     """A collection in word-pieces."""
     input:
         tokenizer="<results>/tokenizers/{start}",
-        passages=passages_of("{collection}"),
+        passages="<results>/collections/{collection}/passages.parquet",
     output:
         directory("<results>/tokens/{start}/{collection}"),
     log:
@@ -94,7 +93,6 @@ rule tokens:
     threads: cores
     params:
         code=code("tokens"),
-        made_of=made_of("{collection}"),
     script:
         "../scripts/tokens.py"
 
