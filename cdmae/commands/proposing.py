@@ -68,8 +68,8 @@ def new(
     # in the hub's cache, a table is a link to a file without a suffix
     path = given.parent.resolve() / given.name if given.is_file() else given.resolve()
     to = os.path.expanduser(to)  # the shell leaves --to=~/my.yaml to the command
-    target = new_file(to, force)
     kind = survey.source_of(path, source or ("text" if questions else ""))
+    target = new_file(to, force)
     settings = survey.settings_of(kind, path, query, positive)
     if questions:
         if kind != "text":

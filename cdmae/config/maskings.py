@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cdmae.errors import InputError
+
 FOLDER = Path(__file__).parent.parent / "masking" / "strategies"
 READ = ("importance", "ngrams", "sigma", "unit word")
 
@@ -24,11 +26,13 @@ READ = ("importance", "ngrams", "sigma", "unit word")
 @cache
 def _constants(name: str) -> dict[str, Any]:
     found = {}
-    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
-    for part in ast.parse(text).body:
+    path = FOLDER / f"{name}.py"
+    for part in ast.parse(path.read_text(encoding="utf-8")).body:
         name = getattr(part.targets[0], "id", "") if isinstance(part, ast.Assign) else ""
         if name in ("IN_WORDS", "READS"):
             found[name] = ast.literal_eval(part.value)
+    if not found.get("IN_WORDS"):
+        raise InputError(f"{path} has no IN_WORDS; expected a description of the words it masks")
     return found
 
 
@@ -39,4 +43,4 @@ def reads(name: str, *needs: str) -> bool:
 
 def in_words(name: str) -> str:
     """Describe the words that a strategy masks."""
-    return _constants(name).get("IN_WORDS", "")
+    return _constants(name)["IN_WORDS"]
