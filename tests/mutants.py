@@ -177,6 +177,10 @@ MUTANTS = [
     # retrieval
     M("every process encodes every shard", "cdmae/retrieval/vectors.py",
       "[group.rank :: group.size]", "[:]", "retrieval/test_inference.py"),
+    M("vectors that other code has encoded are kept", "cdmae/retrieval/vectors.py",
+      "SHARD, length, code]", "SHARD, length]", "retrieval/test_inference.py"),
+    M("a run of distances is read as scores", "cdmae/retrieval/trec.py",
+      "if len(rises) and (rises > 0).all():", "if False:", "retrieval/test_trec.py"),
     M("the last of equal scores are kept otherwise than by row", "cdmae/retrieval/ranking.py",
       "ties = ties[np.argsort(rows[ties])]", "ties = ties[np.argsort(-rows[ties])]", "retrieval/test_ranking.py"),
     M("ties are ordered otherwise than by row", "cdmae/retrieval/ranking.py",
@@ -208,6 +212,8 @@ MUTANTS = [
     M("prompts of a model do not reach its training", "cdmae/proposal/encoders.py",
       'prompts.get("query") or ""', '""', "proposal/test_proposal.py"),
     # evaluation and report
+    M("the noise of few seeds is that of many", "cdmae/evaluation/expected.py",
+      "stats.t.ppf(0.975, len(values) - 1)", "1.96", "evaluation/test_expected.py"),
     M("the relevant grade of a split is one lower", "cdmae/config/schema.py",
       "str(measure(rel=grade))", "str(measure(rel=grade - 1))", "rules/test_graph.py config/test_config.py report"),
     M("Holm's correction may decrease", "cdmae/evaluation/significance.py",
@@ -238,6 +244,10 @@ MUTANTS = [
     M("files are not synced before they are renamed", "cdmae/files.py",
       "            os.fsync(descriptor)", "            pass", "test_files.py training/test_states.py"),
     # workflow
+    M("a tokenised collection does not wait for its passages", "workflow/rules/data.smk",
+      'passages="<results>/collections/{collection}/passages.parquet",', 'passages=ancient("<results>/collections/{collection}/passages.parquet"),', "rules/test_graph.py"),
+    M("the pieces of vectors are deleted after a run", "workflow/hooks.py",
+      'if output.parent.parent.name == "vectors":', "if False:", "rules/test_hooks.py"),
     M("the content of inputs does not name a state", "cdmae/job.py",
       "made = [job.params.settings, job.params.code, [digest(path) for path in job.input]]", "made = [job.params.settings, job.params.code]", "test_job.py"),
     M("the code does not name a state", "cdmae/job.py",

@@ -114,6 +114,8 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, mo
     vectors.write_vectors(**how, output=tmp_path / "v")
     assert calls == [50, 50, 20, 20]
     assert capsys.readouterr().err.count("resuming with 2 finished pieces") == 1
+    vectors.write_vectors(**how, output=tmp_path / "v", code={"cdmae.models": "changed"})
+    assert calls[4:] == [50, 50, 20], "other code encodes again"
     monkeypatch.setattr(vectors, "encode", encode)
     vectors.write_vectors(**how, output=tmp_path / "w")
     for folders in zip(read_vectors(tmp_path / "v"), read_vectors(tmp_path / "w"), strict=True):
