@@ -218,7 +218,7 @@ def of_mining(pattern):
         for name, collection, split in MINED:
             if name == wildcards.system:
                 parts.setdefault(collection, f"{collection}.{split}")
-        return [ancient(path) for path in expand(pattern, part=parts.values(), allow_missing=True)]
+        return expand(pattern, part=parts.values(), allow_missing=True)
 
     return paths
 
