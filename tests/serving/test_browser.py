@@ -8,6 +8,7 @@ from served import HOSTILE, serving
 
 TAB, ENTER, SPACE = "\ue004", "\ue007", " "
 ASKED = "?q=list&system=words&system=both"
+FOCUSED = "document.activeElement.name || ''"  # a field is focused some time after loading
 
 
 @pytest.fixture(scope="module")
@@ -18,11 +19,11 @@ def served(tmp_path_factory):
         yield f"http://127.0.0.1:{port}/", folder
 
 
-def shown(browser, words):
-    """Wait until the page has some words."""
+def shown(browser, words, where="document.body ? document.body.innerText : ''"):
+    """Wait until an expression of the page, its text by default, has some words."""
     text = ""
-    for _ in range(100):
-        text = browser.script("document.body ? document.body.innerText : ''")
+    for _ in range(300):
+        text = browser.script(where)
         if words in text:
             return text
         time.sleep(0.1)
@@ -33,6 +34,7 @@ def test_a_query_is_asked_by_keyboard_without_javascript(browser, served):
     browser.emulate("setScriptExecutionDisabled", value=True)
     try:
         browser.open(served[0])
+        shown(browser, "q", FOCUSED)
         browser.press(*"list", TAB, TAB, TAB, TAB, SPACE)  # the button, words, vectors, both
         browser.press(ENTER)
         text = shown(browser, "The best 3 of 4 passages of docs")
@@ -64,6 +66,7 @@ def test_pages_fit_a_phone_name_their_parts_and_follow_dark_mode(browser, served
 def test_passages_are_judged_by_keys(browser, served):
     url, folder = served
     browser.open(url + "judge")
+    shown(browser, "text", FOCUSED)
     browser.press(*"which", ENTER)
     assert "words" not in shown(browser, "passage 1 of 4")
     for key, number in [*zip("2sb0x1", "232334", strict=True), ("3", "")]:
