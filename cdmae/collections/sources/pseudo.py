@@ -136,7 +136,7 @@ class Settings(Derived):
             if len(words(query)) >= LEAST_QUERY:
                 found.append((query, title, text))
             fitting = [parts for parts in found if parts]
-            yield passage, fitting[_hash(f"method {name}") % len(fitting)] if fitting else None
+            yield passage, fitting[hashed(f"method {name}") % len(fitting)] if fitting else None
         if written:
             owner = next(iter(written))
             raise InputError(
@@ -177,7 +177,7 @@ class Settings(Derived):
             )
         frame["query_id"] = "pseudo-" + frame["passage_id"]
         if self.queries or self.dev:
-            frame["order"] = frame["passage_id"].map(lambda name: _hash(f"order {name}"))
+            frame["order"] = frame["passage_id"].map(lambda name: hashed(f"order {name}"))
             frame = frame.sort_values("order", kind="stable")
         frame["split"] = np.where(np.arange(len(frame)) < self.dev, "dev", "train")
         most = self.dev + self.queries if self.queries else len(frame)
@@ -198,7 +198,7 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         rest = re.sub(r"\n{3,}", "\n\n", text.replace(query, "", 1)).strip()
     else:
         spans = word_spans(text)
-        number = _hash(name)
+        number = hashed(name)
         length = SHORTEST_SPAN + number % (LONGEST_SPAN - SHORTEST_SPAN + 1)
         first = (number >> 8) % max(1, len(spans) - length + 1)
         chosen = spans[first : first + length] or [(0, 0)]
@@ -234,5 +234,6 @@ def is_prose(text: str) -> bool:
     return is_wordy and "://" not in text
 
 
-def _hash(name: str) -> int:
+def hashed(name: str) -> int:
+    """Return 64 bits of a stable hash."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
