@@ -50,7 +50,7 @@ class Retriever(Stage):
     temperature: Weight = 1.0
     """Divides the scores in the losses; 0: their initial standard deviation [3.4: 1]."""
     distillation: Literal["kl", "margin_mse", "none"] = "kl"
-    """kl: divergence over the group [3.4]; margin_mse: squared error of the differences from the
+    """kl: divergence over the group [3.4]; margin_mse: errors of the differences from the
     positive's score [TAS-B]; none: the teacher only selects negatives [RocketQA].
     """
     denoise: Share = 0.0
@@ -58,8 +58,8 @@ class Retriever(Stage):
     probability; 0: off [RocketQA: 0.1].
     """
     labels: Share = 0.0
-    """For a split without judgments: the least share of the teacher's softmax over the mined
-    passages that makes a passage relevant; 0: off [RocketQA: 0.9].
+    """For a split without judgments: the least share of the teacher's softmax that makes a mined
+    passage relevant; 0: off [RocketQA: 0.9].
     """
     margin_bins: Natural = 0
     """Negatives are drawn evenly from this many bins of their margin by the teacher; 0: off [TAS-B:
@@ -215,8 +215,7 @@ class Unified(Pooled, Regularised):
 
     head: Literal["unified"] = "unified"
     dense_temperature: PositiveReal = 1.0
-    """Divides the dense head's scores. A system's score is the sparse head's plus temperature /
-    dense_temperature times the dense head's.
+    """Divides the dense head's scores; temperature / dense_temperature is their weight in a search.
     """
 
     def model(self) -> dict[str, Any]:

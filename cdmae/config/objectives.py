@@ -176,8 +176,8 @@ class Master(Layered, Decoded):
 
     objective: Literal["master"] = "master"
     complement_ratio: Share = 0.5
-    """Share of the words that a second pass of the encoder masks; a further decoder restores the
-    others from its vector; 0: no second pass [MASTER].
+    """Share of the words that a second pass of the encoder masks, whose vector restores the others;
+    0: no such pass [MASTER].
     """
 
     @property

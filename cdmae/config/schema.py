@@ -109,9 +109,7 @@ class Evaluation:
     relevant: dict[str, dict[str, Positive]] = EMPTY
     """The lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
     lengths: Annotated[dict[str, Length], Of("collections")] = EMPTY
-    """Maximum length of a collection's texts in searches, if not the system's, as in {nq: 512}
-    [RetroMAE].
-    """
+    """Maximum length of a collection's texts, if not the system's, as in {nq: 512} [RetroMAE]."""
     depth: Positive = 1000
     """Number of passages per query in a run [4.1]."""
     baseline: Annotated[str, Of("systems")] = ""
@@ -146,12 +144,11 @@ class Report:
     """Heading of the report."""
     compare: dict[str, tuple[str, ...]] = EMPTY
     """Further systems with which a system is compared, as in {mae-stage1: [bm25]}; "*" is for all
-    other systems. Without it and a baseline, all are compared with BM25, or else with the first
-    system.
+    others. By default, all are compared with BM25, or else with the first system.
     """
     methods: dict[str, str] = EMPTY
-    """The systems in the rows of the paper's tables, as in {CDMAE: stage3}; "table 3: RetroMAE"
-    names the row of one table, and a new name is added to table 1 [4].
+    """The systems in the rows of the paper's tables, as in {CDMAE: stage3, "table 3: RetroMAE":
+    own}; a new name is added to table 1 [4].
     """
     licence: Licence = ""
     """Licence of the trained models, by its identifier at the hub, such as mit."""
