@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Derived):
-    """Settings of a collection that joins the passages of others."""
+    """The passages of several collections."""
 
     queries_are_cut = False
 
     of: dict[str, Any]
-    """The collections to join, by name: for each, a `source` and its settings."""
+    """The collections by name, each with a `source` and its settings."""
 
     def __post_init__(self) -> None:
         """Convert the settings of the collections; refuse fewer than two of them."""

@@ -58,27 +58,24 @@ Passage = tuple[str, str, str]  # id, title, text
 
 @settings
 class Settings(Derived):
-    """Settings of a collection with queries made from another collection's text."""
+    """Queries made from another collection's passages."""
 
     queries_are_cut = False
 
     of: dict[str, Any]
-    """The collection that provides the text: a `source` and its settings."""
+    """The collection with the text: a `source` and its settings."""
     method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
-    """The part of a passage that becomes the query for the rest; or written: the text in `texts`;
-    or mixed: for each passage one of these, by a stable hash.
+    """The part of a passage that becomes the query for the rest; written: the text in `texts`;
+    mixed: one of these for each passage.
     """
     texts: HomePath = ""
-    """For written queries, a file with lines of passage id, tab, query, also compressed (.gz). The
-    first query of a passage is used; passages may lack one [GPL: docT5query's queries].
-    """
+    """For written queries, a file with lines of passage id, tab, query [GPL]."""
     keep_query: bool = False
-    """Whether a passage keeps the words of its query, as with a teacher, which grades the passages.
-    """
+    """Whether a passage keeps the words of its query."""
     queries: Natural = 0
-    """Number of training queries, chosen by a stable hash; 0: all."""
+    """Number of training queries; 0: all."""
     dev: Natural = 0
-    """Number of further queries, for the split dev, which monitors training."""
+    """Number of further queries, for the split dev."""
 
     def __post_init__(self) -> None:
         """Refuse written queries without a file."""

@@ -43,21 +43,19 @@ _TEXT = (*tables.TEXT, "answer", "positive")
 
 @settings
 class Settings(Source):
-    """Settings of a collection of documents."""
+    """Documents, or passages without queries."""
 
     path: str
-    """Folder with documents in UTF-8, or a table, or a folder of tables, with one passage per row
-    (.jsonl, .json, .csv, .tsv, .parquet); a relative path begins at the working directory.
-    """
+    """Folder with documents in UTF-8, or tables with one passage per row."""
     suffixes: tuple[str, ...] = SUFFIXES
-    """Suffixes of the files that are read, in upper or lower case."""
+    """Suffixes of the files that are read."""
     words: Annotated[Whole, Ge(10), Le(10_000)] = 100
-    """Maximum length of a passage (words) [DPR: 100]."""
+    """Maximum length of a passage (words) [DPR]."""
     code: bool = True
-    """Whether code (fences, literal blocks) is part of the passages."""
+    """Whether passages keep code."""
     questions: dict[str, HomePath] = EMPTY
-    """For each split, a table of real questions, as in {test: questions.csv}: question, and the
-    file, the heading, or the id of a passage that answers it.
+    """For each split, a table of real questions, as in {test: questions.csv}, with the file,
+    heading or id of their answers.
     """
 
     @property
