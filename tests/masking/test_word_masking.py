@@ -114,11 +114,6 @@ def test_at_most_one_word_is_masked_in_part(name, ratio):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 
 
-def test_a_word_longer_than_the_number_of_masks_is_masked_in_part():
-    found = choose(batch_of([[11, 150, 151, 152]]), Side("whole_word", 0.5), KEY)
-    assert found.tolist() == [[True, True, False, False]]
-
-
 # --- spans ----------------------------------------------------------------------------------------
 
 
@@ -187,19 +182,6 @@ def test_collocations_are_masked_as_units(tmp_path):
         parted += sum(0 < share < 1 for share in shares)
         whole += sum(share == 1 for share in shares)
     assert whole > 5 * parted
-
-
-def test_words_of_several_pieces_belong_to_collocations(tmp_path):
-    """The segmentation finds them by all their pieces; `cc` alone is another word than `ccd`."""
-    draw = np.random.default_rng(0)
-    units = ["aa", "bb", "cc", "bb ccd"]
-    texts = [" ".join(draw.choice(units, 9, p=[0.4, 0.2, 0.3, 0.1])) for _ in range(300)]
-    tokens = corpus(texts).tokens
-    values = values_of("pmi_span", texts, estimate=write(tmp_path / "importance", tokens))
-    second = np.flatnonzero(tokens.ids == PIECES.index("##d"))
-    assert not values[second].any()
-    assert not values[second - 1].any()
-    assert values[second - 2].all()
 
 
 def test_a_text_without_frequent_ngrams_is_refused(tmp_path):

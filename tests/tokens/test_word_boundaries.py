@@ -53,15 +53,13 @@ def words_of(hugging_face, text):
 
 def test_ids_equal_the_ids_of_the_joined_text(tokens, vocabulary, hugging_face):
     """Users of the trained model pass title, space and text to the tokenizer."""
+    ids = vocabulary.of_model(tokens.ids)
     expected = hugging_face(JOINED, add_special_tokens=False)["input_ids"]
     spans = itertools.pairwise(tokens.starts)
-    assert [vocabulary.of_model(tokens.ids[begin:end]).tolist() for begin, end in spans] == expected
+    assert [ids[begin:end].tolist() for begin, end in spans] == expected
     for row, title in enumerate(TITLES):
         alone = hugging_face(title, add_special_tokens=False)["input_ids"] if title else []
-        assert (
-            vocabulary.of_model(tokens.ids[tokens.starts[row] : tokens.text_starts[row]]).tolist()
-            == alone
-        )
+        assert ids[tokens.starts[row] : tokens.text_starts[row]].tolist() == alone
 
 
 def test_words_and_ngrams_follow_the_tokenizer_s_boundaries(
