@@ -34,13 +34,11 @@ CHOICES = ("holdout", "holdout_seed", "train_queries", "unlabelled")
 class Source:
     """Hold a source's settings, and define the methods that the workflow calls, with defaults.
 
-    queries_are_cut: whether each query is a sentence that was cut from its relevant passages.
     shared: the entry of `collections` whose passages are this collection's; empty for own ones.
     writer: the sequence-to-sequence model by which another job writes the texts that `load` reads
     from the file `texts`; empty without such a job.
     """
 
-    queries_are_cut = False
     shared = ""
     writer = ""
 
@@ -125,11 +123,6 @@ class Derived(Source):
     def base(self) -> Source:
         """Return the settings of the other collection."""
         return self.bases[0]
-
-    @property
-    def queries_are_cut(self) -> bool:  # type: ignore[override]
-        """Return whether each query of the other collection is cut from its relevant passages."""
-        return self.base.queries_are_cut
 
     def own_splits(self) -> dict[str, bool]:
         """Return the splits of the other collection."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 class Settings(Derived):
     """Settings of a collection that joins the passages of others."""
 
-    queries_are_cut = False
-
     of: dict[str, Nested]
     """The collections to join, by name: for each, a `source` and its settings."""
 

@@ -60,8 +60,6 @@ Passage = tuple[str, str, str]  # id, title, text
 class Settings(Derived):
     """Settings of a collection with queries made from another collection's text."""
 
-    queries_are_cut = False
-
     of: Nested
     """The collection that provides the text: a `source` and its settings."""
     method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"

@@ -61,8 +61,6 @@ PARTS = {  # held-out part -> passages, queries
 class Settings(Source):
     """The keys of a collection of docstrings."""
 
-    queries_are_cut = True
-
     size: Literal["smoke", "default", "full"] = "default"
     """smoke: about 1,000 passages of two packages; default: about 16,000, the packages that this
     environment pins; full: more packages.
