@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORPUS = [
     {"_id": "p1", "title": "Tea", "text": "Tea is a drink."},
     {"_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
-    {"_id": "p3", "text": "No title at all."},
+    {"_id": 3, "text": "No title at all."},
     {"_id": "p4", "title": " ", "text": ""},
 ]
 QUERIES = [
@@ -26,7 +26,7 @@ QUERIES = [
     {"_id": "q2", "text": "unjudged"},
     {"_id": "q3", "text": "titles"},
 ]
-QRELS = "query-id\tcorpus-id\tscore\nq3\tp3\t2\nq1\tp1\t1\nq1\tp2\t0\nq1\tp4\t1\n"
+QRELS = "query-id\tcorpus-id\tscore\nq3\t3\t2\nq1\tp1\t1\nq1\tp2\t0\nq1\tp4\t1\nq1\tp2\t0\n"
 
 
 def jsonl(entries):
@@ -98,15 +98,17 @@ def test_an_error_of_the_job_names_the_entry_of_the_config(tmp_path):
 
 
 def test_beir_is_read_completely(tmp_path):
-    lines = "query-id\tcorpus-id\tscore\r\nq2\tp1\t1\r\n\r\n"
-    changed = {"qrels/test.tsv": None, "qrels/test.tsv.gz": QRELS, "qrels/dev.tsv": lines}
+    """Also with a byte order mark, numeric ids, Windows' line ends, no header, repeated lines."""
+    changed = {"qrels/test.tsv": None, "qrels/test.tsv.gz": QRELS}
+    changed["qrels/dev.tsv"] = "q2\tp1\t1\r\n\r\n"
+    changed["corpus.jsonl"] = "\ufeff" + jsonl(CORPUS)
     settings = beir.Settings(path=beir_folder(tmp_path, **changed))
     assert settings.judged() == {"dev": True, "test": True}
     collection = settings.load()
     assert list(collection.rows()) == [
         ("p1", "Tea", "Tea is a drink."),
         ("p2", "", "Line one.\nLine\u2028two: caf\u00e9."),
-        ("p3", "", "No title at all."),
+        ("3", "", "No title at all."),
     ]
     assert collection.queries["test"].to_numpy().tolist() == [
         ["q1", "what is tea"],
@@ -114,7 +116,7 @@ def test_beir_is_read_completely(tmp_path):
     ]
     assert collection.queries["dev"]["query_id"].tolist() == ["q2"]
     judged = collection.qrels["test"].fillna("").to_numpy().tolist()  # p4 is without text
-    assert judged == [["q3", "p3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
+    assert judged == [["q3", "3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
     assert relevant_queries(collection) == {"dev": 1, "test": 2}
     assert collection.about["passages without text, dropped"] == 1
     files = ["corpus.jsonl", "dev.tsv", "queries.jsonl", "test.tsv.gz"]
@@ -134,17 +136,6 @@ def test_beir_has_one_split_without_judgments_and_no_split_without_queries(tmp_p
     assert settings.judged() == {}
     write_collection(tmp_path / "out", settings.load())
     assert len(read_passages(tmp_path / "out")) == 3
-
-
-def test_beir_accepts_a_byte_order_mark_numeric_ids_and_a_missing_header(tmp_path):
-    changed = {
-        "corpus.jsonl": b'\xef\xbb\xbf{"_id": 1, "text": "one"}\r\n{"_id": 2, "text": "two"}\r\n\n',
-        "queries.jsonl": '{"_id": 1, "text": "q"}',
-        "qrels/test.tsv": "1\t2\t1\n1\t2\t1\n",
-    }
-    collection = beir.Settings(path=beir_folder(tmp_path, **changed)).load()
-    assert collection.passages["text"].to_pylist() == ["one", "two"]
-    assert collection.qrels["test"].to_numpy().tolist() == [["1", "2", 1]], "repeated: one"
 
 
 def test_some_judged_passages_may_be_absent_as_in_published_collections(tmp_path, capsys):
@@ -183,7 +174,7 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("qrels/test.tsv", "q1\tp1\t0\nq3\tp2\t-1\n", "qrels/test.tsv marks no passage as relevant for split test"),
         ("qrels/test.tsv", "q9\tp1\t1\n" * 3, "qrels/test.tsv, line 1: query q9, passage p1: not in queries.jsonl"),
         ("qrels/test.tsv", "q1\tp1\t1\nq1\tp8\t1\nq1\tp9\t1\n", "line 2: query q1, passage p8: not in corpus.jsonl"),
-        ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 6: grade has high; expected finite numbers"),
+        ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 7: grade has high; expected finite numbers"),
         ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", "the grade is 99999; expected a whole number from -32767 "),
         ("qrels/test.tsv", "q1\tp1\t0.5\n", "line 1: the grade is 0.5"),
         ("qrels/test.tsv", "q1 p1\n", "line 1: 2 columns; expected query id, passage id and grade, or the four columns of TREC"),

@@ -115,7 +115,7 @@ class TrecRun(System):
     kind: Literal["run"] = "run"
     runs: Annotated[dict[str, dict[str, HomePath]], Of("collections")]
     """TREC files by collection and split, as in {pydocs: {dev: runs/theirs.trec}}; or tables of
-    pairs, as of `source: pairs`, with scored passages or negatives.
+    pairs, as of `source: pairs` but not .tsv, with scored passages or negatives.
     """
 
     def check(self, config: Config, name: str) -> None:
