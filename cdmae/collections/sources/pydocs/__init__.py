@@ -112,12 +112,14 @@ class Settings(Source):
 
     def read(self) -> Collection:
         """Harvest, clean and divide: a minute of one core and 0.3 GB for `default`."""
+        import numpy as np
+
         from cdmae.collections import judged
         from cdmae.collections.sources.pydocs import division
         from cdmae.collections.store import table_of
 
         passages, asked = division.divide(self._entries(), held_out=bool(self.part))
-        asked = self._chosen(asked).explode("passage_id").assign(grade=1)
+        asked = self._chosen(asked).explode("passage_id").assign(grade=np.int16(1))
         about = {"source": "pydocs", "versions": self.version()}
         table = table_of((name, "", text) for name, text in passages)
         return judged.collected(table, asked, self.own_splits(), about)
