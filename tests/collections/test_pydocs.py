@@ -1,7 +1,6 @@
 """Documentation strings as a collection: harvest, prose, division, and the same bytes everywhere."""
 
 import hashlib
-import sys
 from itertools import combinations
 
 import pytest
@@ -101,24 +100,6 @@ def test_a_held_out_package_is_all_test():
 # --- harvest --------------------------------------------------------------------------------------
 
 
-def test_the_harvest_visits_modules_and_classes_but_no_tests_and_nothing_generated(
-    tmp_path, monkeypatch
-):
-    sources = {
-        "__init__.py": '"""The tree."""\nif True:\n    def f():\n        """Doc of f."""\n',
-        "leaf.py": 'class Leaf:\n    """A leaf."""\n    def grow(self):\n        """Grow."""\n'
-        '    def __init__(self):\n        """Special."""\n',
-        "made.py": '# This file was automatically generated from x.\n"""Doc."""\n',
-        "bad.py": '"""Doc."""\n{{ x }\n',
-    }
-    skipped = ("tests/a.py", "_vendor/a.py", "test_a.py", "conftest.py", "a_pb2.py", "hook-a.py")
-    sources |= dict.fromkeys(skipped, '"""Skipped."""\n')
-    name = make_package(tmp_path, monkeypatch, sources)
-    found = [name for at in harvest.modules(name) for name, _ in harvest.documented_in(*at)]
-    assert found == ["tree", "tree.f", "tree.leaf.Leaf", "tree.leaf.Leaf.grow"]
-    assert "tree" not in sys.modules
-
-
 def test_the_harvest_reads_the_calls_that_document_compiled_objects(tmp_path):
     source = '''
 add_newdoc("tree.core", "array", """Array.""")
@@ -202,38 +183,6 @@ GOOGLE = """Fetch rows from a table. Retrieves all rows that match.
 )  # fmt: skip
 def test_the_prose_of_a_docstring_is_kept(docstring, name, summary, body):
     assert prose(docstring, name, 100) == (summary, body)
-
-
-REST = "The rest of this text is long enough to be a passage, certainly."
-
-
-@pytest.mark.parametrize(
-    "docstring",
-    [
-        "Only a summary that nothing follows.",
-        f"Two words. {REST}",
-        f"Fill in the {{name}} of it. {REST}",
-        f"DEPRECATED: use another one. {REST}",
-        "Compute the sum of both.\n\nx = [1, 2]; y = {3: 4}; z = x[0] + y[3] == 5; f(x)[0] = y",
-        "Sort an array.\n\nParameters\n----------\na : array\n    The array to sort.\nb : int\n    Axis.\n",
-    ],
-)
-def test_a_docstring_without_summary_or_body_is_refused(docstring):
-    assert prose(docstring, "tree.f", 100) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "said", "expected"),
-    [
-        ("a.read_csv", "Use read_csv or a.read_csv(x), not `b`.", "Use this function or this function, not b."),
-        ("a.add", "To add, call `add` or add(x).", "To add, call this function or this function."),
-        ("a.DataFrame", "A :class:`~a.DataFrame` of DataFrames.", "This class of DataFrames."),
-        ("a.solve", "The solver solves.", "The solver solves."),
-    ],
-)  # fmt: skip
-def test_a_passage_names_neither_its_object_nor_its_query(name, said, expected):
-    docstring = f"Do the whole work. {said} Do the whole work. {REST}"
-    assert prose(docstring, name, 100) == ("Do the whole work", f"{expected} {REST}")
 
 
 # --- division -------------------------------------------------------------------------------------

@@ -111,13 +111,7 @@ def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
         tokenise.train_pieces(ENGLISH, 20)
 
 
-def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokenizer, tmp_path):
-    found = vocabulary.Vocabulary.read(tokenizer)
-    pieces = vocabulary.read_pieces(tokenizer)
-    special = (found.pad_id, found.cls_id, found.sep_id, found.mask_id)
-    assert [pieces[number] for number in special] == ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
-    for piece, begins in zip(pieces, found.word_starts, strict=True):
-        assert begins == (not piece.startswith("##") or piece[2] in "のテキストไทย"), piece
+def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tmp_path):
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
     vocab = {piece: index for index, piece in enumerate(pieces)}
     BertTokenizer(vocab=vocab).save_pretrained(tmp_path)
