@@ -92,15 +92,15 @@ class Settings(Source):
 
         from cdmae.collections.store import table_of
 
-        names: dict[bytes, str] = {}
+        names: dict[str, str] = {}
         table = table_of(self._passages(names))
         rows = []
         for split, files in self.files().items():
-            asked: dict[bytes, str] = {}
+            asked: dict[str, str] = {}
             is_relevant = False
             for pair in self._pairs(files):
                 key = key_of(pair.query)
-                query = asked.setdefault(key, pair.name or key.hex())
+                query = asked.setdefault(key, pair.name or key)
                 is_relevant |= pair.relevant
                 for passage in pair.positives:
                     name = names[key_of(passage.text)]
@@ -118,7 +118,7 @@ class Settings(Source):
             for _, pair in pair_rows.read(file, self.query, self.positive):
                 yield pair
 
-    def _passages(self, names: dict[bytes, str]) -> Iterator[tuple[str, str, str]]:
+    def _passages(self, names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
         """Yield the passages, (id, title, text): the corpus, then other texts of the pairs.
 
         names: receives the ids by the passages' keys. Several texts of one page get different ids.
@@ -128,9 +128,9 @@ class Settings(Source):
             key = key_of(passage.text)
             if key in names and not (passage.of_corpus and passage.name):
                 continue
-            name = passage.name or key.hex()
+            name = passage.name or key
             if name in used:
-                name = f"{name}#{key.hex()[:6]}"
+                name = f"{name}#{key[:6]}"
             used.add(name)
             names.setdefault(key, name)
             yield name, passage.title if self.titles else "", passage.text
@@ -145,6 +145,6 @@ class Settings(Source):
             yield from (*pair.positives, *pair.negatives)
 
 
-def key_of(text: str) -> bytes:
-    """Return a key of 10 bytes: texts that differ only at their ends share it."""
-    return hashlib.blake2b(text.strip().encode(), digest_size=10).digest()
+def key_of(text: str) -> str:
+    """Return a key of 20 digits: texts that differ only at their ends share it."""
+    return hashlib.blake2b(text.strip().encode(), digest_size=10).hexdigest()
