@@ -111,10 +111,8 @@ def engine_of(
 ) -> Engine:
     """Make the engine that answers queries with systems of a run.
 
-    Sentences that were cut from passages to be their queries are the passages' summaries. keep:
-    whether models and indexes stay in memory.
+    keep: whether models and indexes stay in memory.
     """
-    from cdmae.collections.store import judged_queries
     from cdmae.serving.engine import Engine
 
     folders = {
@@ -126,11 +124,6 @@ def engine_of(
         folders,
         depth=config.evaluation.depth,
         lengths=config.evaluation.lengths,
-        summaries={
-            name: judged_queries(folder)
-            for name, folder in folders.items()
-            if config.collections[name].settings.queries_are_cut
-        },
         keep=keep,
     )
 
