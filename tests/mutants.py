@@ -228,8 +228,8 @@ MUTANTS = [
     M("costs leave out the encoder before", "cdmae/report/costs.py",
       "[entry.encoder, *systems.before(facts.config, entry.encoder)]", "[entry.encoder]",
       "report/test_recommendation.py"),
-    M("made queries choose although people asked enough", "cdmae/evaluation/best.py",
-      "queries.get(roles.reported, 0) >= FEW", "queries.get(roles.reported, 0) >= 10**9", "report/test_recommendation.py"),
+    M("made queries choose although people asked enough", "cdmae/config/splits.py",
+      "queries.get(both.reported, 0) >= FEW", "queries.get(both.reported, 0) >= 10**9", "report/test_recommendation.py"),
     # data and seeds
     M("queries with an irrelevant passage in common are held out together", "cdmae/collections/leakage.py",
       'qrels[(qrels["grade"] > 0) & qrels', 'qrels[(qrels["grade"] >= 0) & qrels', "collections/test_leakage.py"),
