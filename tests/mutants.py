@@ -201,7 +201,7 @@ MUTANTS = [
       "similarities.BM25Similarity\")(k1, b)", "similarities.BM25Similarity\")(b, k1)", "retrieval/test_bm25.py"),
     M("BM25 reads every language as English", "cdmae/retrieval/bm25.py",
       "analysed = scripts.lucene_language(language)", "analysed = \"en\"", "tokens/test_scripts.py"),
-    M("sentences end only at ASCII's marks", "cdmae/scripts.py",
+    M("sentences end only at ASCII's marks", "cdmae/tokens/scripts.py",
       "|[。！？｡।॥။។]", "|[.]", "tokens/test_scripts.py"),
     M("accents of every script are stripped", "cdmae/tokens/tokenise.py",
       "strip_accents and scripts.is_latin(language)", "True", "tokens/test_scripts.py"),

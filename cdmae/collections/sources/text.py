@@ -1,7 +1,7 @@
 """Divide documents into passages; a table of real questions about them is a split with judgments.
 
 Markdown (``.md``), reStructuredText (``.rst``) and HTML are parsed (`cdmae.collections.documents`).
-Paragraphs are joined up to a number of words (`cdmae.scripts`); a longer paragraph is cut, a
+Paragraphs are joined up to a number of words (`cdmae.tokens.scripts`); a longer paragraph is cut, a
 row of a table never is.
 An empty line separates paragraphs in a passage, and code is indented.
 
@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
-from cdmae import scripts
 from cdmae.collections import Source, documents, judged, questions, tables
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT, Block
 from cdmae.collections.folders import check_folder, files_below, table_at
 from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Whole, settings
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
