@@ -53,9 +53,7 @@ def search(
 
     from cdmae.retrieval.answers import Answer, show
 
-    answers = [
-        Answer(hit.score, hit.passage_id, hit.title or hit.summary, hit.text) for hit in hits
-    ]
+    answers = [Answer(hit.score, hit.passage_id, hit.title, hit.text) for hit in hits]
     source = config.collections[collection].settings
     path = getattr(source, "path", "")
     of = f"{engine.passages(collection):,} passages{f' of {path}' if path else ''}"

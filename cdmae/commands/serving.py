@@ -102,7 +102,7 @@ def judging_of(
 
     def pool(text: str) -> list[Passage]:
         hits = engine.pool(text, collection, DEPTH)
-        return [Passage(hit.passage_id, hit.title or hit.summary, hit.text) for hit in hits]
+        return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
 
     try:
         who = getpass.getuser()

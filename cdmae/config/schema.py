@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from cdmae import collections, scripts
+from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import SPLIT, read_measure
 from cdmae.config.importance import Importance
@@ -39,6 +39,7 @@ from cdmae.fields import (
     show,
     suggestion,
 )
+from cdmae.tokens import scripts
 
 
 @settings

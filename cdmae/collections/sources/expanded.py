@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Derived, tables
+from cdmae.collections import Derived, Nested, tables
 from cdmae.collections.folders import table_at
-from cdmae.collections.judged import Rows
 from cdmae.config import pretrained
 from cdmae.errors import InputError
 from cdmae.fields import HomePath, Natural, Positive, Whole, settings, show
@@ -34,7 +33,7 @@ WORDS = 6.0  # mean words of a written text, for the plan: a query of MS MARCO h
 class Settings(Derived):
     """A collection with texts appended to its passages."""
 
-    of: dict[str, Any]
+    of: Nested
     """The collection to expand: a `source` and its settings."""
     texts: HomePath = ""
     """A file with lines of passage id, tab, text, in the order of the passages; a passage may have
@@ -68,7 +67,6 @@ class Settings(Derived):
             pretrained.check(self.model, ("model",))
         else:
             table_at(self.texts, "texts")
-        super().__post_init__()
 
     @property
     def writer(self) -> str:  # type: ignore[override]
@@ -79,22 +77,16 @@ class Settings(Derived):
         """List the files of the collection, and the file of texts."""
         return [*super().depends(), *([Path(self.texts)] if self.texts else [])]
 
-    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
-        """Estimate as for the collection, and add the words of the texts."""
-        known = self.base.expected()
-        if known is None:
-            return None
-        passages, words, queries = known
-        if self.model:
-            return passages, words + self.samples * WORDS, queries
-        lines, per_line = Rows.of([Path(self.texts)], tables.texts).size()
-        return passages, words + lines * per_line / max(1, passages), queries
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
+        """Estimate as for the collection, and add the words of `samples` texts per passage."""
+        passages, words, queries = self.base.expected()
+        return passages, words + self.samples * WORDS, queries
 
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Load the collection, and expand its passages."""
         from cdmae.collections.store import table_of
 
-        collection = self.base.load(threads)
+        collection = self.base.load()
         about = {"source": "expanded", "of": collection.about}
         return replace(collection, passages=table_of(self._rows(collection)), about=about)
 

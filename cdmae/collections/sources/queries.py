@@ -42,7 +42,7 @@ class Settings(Folder):
             raise InputError(f"path is {self.path}, which holds no queries.jsonl; add queries")
         return Parts(Rows([], iter), queries, qrels)
 
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Read the queries; `of` is the folder of the other collection, as its job wrote it."""
         from cdmae.collections.store import read_passages
 

@@ -111,7 +111,7 @@ class TrecRun(System):
     kind: Literal["run"] = "run"
     runs: Annotated[dict[str, dict[str, HomePath]], Of("collections")]
     """TREC files by collection and split, as in {pydocs: {dev: theirs.trec}}, or tables of pairs
-    with scores or negatives.
+    with scores or negatives, but not .tsv.
     """
 
     def check(self, config: Config, name: str) -> None:
