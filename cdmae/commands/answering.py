@@ -24,7 +24,7 @@ def askable(config: Config) -> list[str]:
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
-            "the config has no system that can answer queries; give the --configfile of a run "
+            "the config has no system that can answer queries; pass the --configfile of a run "
             "that has one, or add a system of kind bm25 or retriever"
         )
     return asked
@@ -102,7 +102,9 @@ def _weights(config: Config, name: str) -> list[float]:
     """Return the weights that the job of a fusion chose."""
     about = read_json(existing(place(config.results, "fusion", system=name)))
     if about["systems"] != list(config.systems[name].of):
-        raise InputError(f"{name} was fused from other systems; use ./run to update it")
+        raise InputError(
+            f"{name} was fused from other systems; ./run with the same config files updates it"
+        )
     return about["weights"]
 
 
