@@ -10,8 +10,7 @@ from safetensors.torch import load_file, save_file
 from tiny_training import stage, train
 
 from cdmae.errors import InputError
-from cdmae.finetuning import retriever
-from cdmae.retrieval import vectors
+from cdmae.retrieval import external, vectors
 from cdmae.retrieval.external import Encoder, load
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import read_vectors
@@ -74,11 +73,11 @@ def multi(tiny, folder):
 def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, made, monkeypatch):
     """The ranking is that of sentence-transformers' own scores; a student learns from its run."""
     expected = made(tiny, tmp_path / "model")(tiny.queries, tiny.passages)
-    monkeypatch.setattr(vectors, "SHARD", 50)
+    monkeypatch.setattr(external, "SHARD", 50)
     system = {"encoded_by": "external", "model": str(tmp_path / "model")}
     vectors.write_vectors(encoder=system, source=tiny.collection, output=tmp_path / "vectors")
     shards = read_vectors(tmp_path / "vectors")
-    assert made is multi or [len(shard) for shard in shards] == [50, 50, 20]
+    assert [len(shard) for shard in shards] == [50, 50, 20]
     run = search(Encoder(system).queries(tiny.queries), shards, DEPTH)
     for query in range(len(tiny.queries)):
         rows, scores = run.ranked(query)
@@ -91,7 +90,7 @@ def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, mad
         how = {"teacher_temperature": 0.5, "random_negatives": 0, "queries": 2, "epochs": 1.0}
         recipe = stage("retriever", alpha=1.0, **how)
         own = {"negatives": tmp_path / "run.parquet", "ranking": tmp_path / "run.parquet"}
-        curve = train(retriever, tiny, tmp_path, recipe, **own) / "steps.tsv"
+        curve = train(tiny, tmp_path, recipe, **own) / "steps.tsv"
         assert "kl" in curve.read_text().splitlines()[0].split("\t")
 
 
@@ -168,6 +167,14 @@ def test_a_language_model_searches_as_splade_where_the_config_says_so(tiny):
         logits = AutoModelForMaskedLM.from_pretrained(tiny.encoder)(**read).logits
     weights = (torch.log1p(torch.relu(logits)) * read["attention_mask"][..., None]).amax(1)
     np.testing.assert_allclose(found.toarray(), weights.numpy(), atol=1e-5)
+
+
+def test_a_sparse_model_without_modules_is_read_by_its_own_description(tiny, tmp_path):
+    expected = sparse(tiny, tmp_path / "model")(tiny.queries, tiny.passages[:5])
+    (tmp_path / "model" / "modules.json").unlink()
+    asked, listed = (queries(tmp_path / "model", t) for t in (tiny.queries, tiny.passages[:5]))
+    found = asked @ listed.T
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-4)
 
 
 def test_weights_that_are_no_numbers_are_refused(model, tmp_path):
