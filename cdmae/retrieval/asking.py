@@ -29,7 +29,6 @@ class Question:
     text: str
     depth: int
     length: int = 0
-    threads: int = 1
     parts: tuple[Run, ...] = ()
 
 

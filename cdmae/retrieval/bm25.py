@@ -21,7 +21,7 @@ import numpy as np
 
 from cdmae import scripts
 from cdmae.collections.store import count_passages, stream_passages
-from cdmae.files import complete, link_folder, read_json, write_json
+from cdmae.files import link_folder, read_json, write_json
 from cdmae.log import say
 from cdmae.retrieval import asking, lucene, targets
 from cdmae.runs import Run
@@ -51,9 +51,8 @@ def build(
     files = [_documents(collection, *pair, analysed) for pair in pairwise(edges)]
     how = ("-language", analysed) if analysed else ("-pretokenized",)
     say(f"Lucene indexes {count:,} passages, as texts of the language {language}")
-    with complete(folder) as aside:
-        lucene.build(folder, aside, files, count, "JsonCollection", threads, *how)
-        write_json(aside / LANGUAGE, analysed)
+    lucene.build(Path(folder), files, count, "JsonCollection", threads, *how)
+    write_json(Path(folder) / LANGUAGE, analysed)
 
 
 def _documents(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from cdmae.files import complete, read_json, write_json
+from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.retrieval import lucene
 from cdmae.retrieval.kinds import read_shards
@@ -86,8 +86,7 @@ def build(
     kind = "JsonCollection" if frequencies else "JsonVectorCollection"
     how = OF_FREQUENCIES if frequencies else OF_IMPACTS
     say(f"Lucene indexes {count:,} passages")
-    with complete(folder) as aside:
-        lucene.build(folder, aside, files, count, kind, threads, *how)
+    lucene.build(folder, files, count, kind, threads, *how)
 
 
 def _documents(vectors: sparse.csr_array, frequencies: bool) -> Iterator[dict[str, Any]]:

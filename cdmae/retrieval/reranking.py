@@ -177,7 +177,7 @@ def reorder(
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rerank another system's answer to a query; `system` has `depth`, `model` and `tokens`."""
     judge = load(system["model"])
-    tokeniser = asking.loaded(Tokeniser, system["model"], question.threads)
+    tokeniser = asking.loaded(Tokeniser, system["model"], 1)
     query = sequences.tokenised([question.text], tokeniser)
     passages = asking.loaded(read_tokens, system["tokens"])
     cut = checkpoint.at(judge, question.length)

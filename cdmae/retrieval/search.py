@@ -142,18 +142,10 @@ def write_runs(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Search for a user's query; `system` has an encoder and the `vectors` of passages."""
-    encoder = asking.encoder(system, question.length, question.threads)
-    query = encoder.queries([question.text])
+    query = asking.encoder(system, question.length).queries([question.text])
     shards = asking.loaded(keep_vectors, system["vectors"])
     device = str(setup.device())
     candidates = None
     if question.parts:
         candidates = question.parts[0].best(system["candidates_depth"])
-    return search(
-        query,
-        shards,
-        question.depth,
-        candidates=candidates,
-        threads=question.threads,
-        device=device,
-    )
+    return search(query, shards, question.depth, candidates=candidates, device=device)
