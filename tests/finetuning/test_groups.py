@@ -19,14 +19,6 @@ from cdmae.runs import Run
 PASSAGES, QUERIES = 60, 12
 
 
-def collection_of(folder, titles, texts, queries=(), judged=()):
-    """Write a collection; its folder."""
-    names = [f"p{row}" for row in range(len(texts))]
-    passages = pa.table({"passage_id": names, "title": titles, "text": texts})
-    write_collection(folder, Collection(passages, dict(queries), dict(judged), {}))
-    return folder
-
-
 def qrels_of(pairs):
     return pd.DataFrame(pairs, columns=["query", "passage", "grade"]).astype("int32")
 
@@ -105,21 +97,12 @@ def test_copies_of_judged_passages_are_no_negatives_and_irrelevant_ones_are(run)
     pool = set(examples.pool(3).tolist())
     assert pool == set(range(PASSAGES)) - {3, mined, other, copy, duplicate}
     assert examples.positives[3].tolist() == [3]
-    drawn = np.array([[2, other, 30], [3, 31, duplicate]], np.int32)
+    # 14 is also query 2's; `other` and `duplicate` are query 3's; its own positive stays
+    drawn = np.array([[2, other, 30], [3, 14, duplicate]], np.int32)
+    judged = qrels_of(sorted([*judged, (2, 14, 1)]))
+    examples, _ = make(run, judged, texts)
     excluded = examples.excluded(np.array([2, 3]), drawn)
-    assert excluded.nonzero()[0].tolist() == [1, 1]
-    assert excluded.nonzero()[1].tolist() == [1, 5]
-
-
-def test_other_positives_in_the_batch_are_excluded(run):
-    """12: also query 0's; 30: the text of query 1's."""
-    texts = np.arange(PASSAGES)
-    texts[30] = texts[1]
-    examples, _ = make(run, texts=texts)
-    drawn = np.array([[0, 40, 30], [1, 12, 41]], dtype=np.int32)
-    expected = np.zeros((2, 6), dtype=bool)
-    expected[0, 4] = expected[1, 2] = True
-    assert (examples.excluded(np.array([0, 1]), drawn) == expected).all()
+    assert np.argwhere(excluded).tolist() == [[0, 4], [1, 1], [1, 5]]
 
 
 def test_what_is_left_out_is_counted(run):
@@ -195,7 +178,9 @@ def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run, topi
 
 def test_equal_texts_share_a_number_in_any_case_or_space_and_wherever_their_title_ends(tmp_path):
     titles, texts = ["A b", "", "", "", ""], ["c", "a B c", " a\tb  c\n", "abc", "c a b"]
-    found = groups.text_ids(collection_of(tmp_path / "c", titles, texts)).tolist()
+    passages = pa.table({"passage_id": list("abcde"), "title": titles, "text": texts})
+    write_collection(tmp_path / "c", Collection(passages, {}, {}, {}))
+    found = groups.text_ids(tmp_path / "c").tolist()
     assert found[0] == found[1] == found[2]
     assert len({found[0], *found[3:]}) == 3
 
