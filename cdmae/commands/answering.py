@@ -25,7 +25,7 @@ def askable(config: Config) -> list[str]:
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
-            "the config has no system that can answer queries; give the --configfile of a run "
+            "the config has no system that can answer queries; pass the --configfile of a run "
             "that has one, or add a system of kind bm25 or retriever"
         )
     return asked
@@ -91,10 +91,8 @@ def engine_of(
 ) -> Engine:
     """Make the engine that answers queries with systems of a run.
 
-    Sentences that were cut from passages to be their queries are the passages' summaries. keep:
-    whether models and indexes stay in memory.
+    keep: whether models and indexes stay in memory.
     """
-    from cdmae.collections.store import judged_queries
     from cdmae.serving.engine import Engine
 
     folders = {
@@ -106,11 +104,6 @@ def engine_of(
         folders,
         depth=config.evaluation.depth,
         lengths=config.evaluation.lengths,
-        summaries={
-            name: judged_queries(folder)
-            for name, folder in folders.items()
-            if config.collections[name].settings.queries_are_cut
-        },
         keep=keep,
     )
 

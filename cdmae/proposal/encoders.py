@@ -59,7 +59,7 @@ def published(model: str, language: str) -> Encoder | None:
         if model:
             raise InputError(
                 f"--encoder is {model}, which is neither a folder here nor a model that the hub "
-                f"gives ({cause(error)}); check the path or the name"
+                f"provides ({cause(error)}); check the path or the name"
             ) from None
         say(
             "the hub does not answer: initial weights will be random; "
