@@ -13,10 +13,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae import scripts
 from cdmae.collections import tables
 from cdmae.errors import InputError
 from cdmae.terminal import printable
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     import pandas as pd

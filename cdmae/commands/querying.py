@@ -82,7 +82,7 @@ def importance(
     if not encoders:
         raise InputError(
             "no encoder of the config has importance-aware masks; "
-            "give the --configfile of a run that has one, "
+            "pass the --configfile of a run that has one, "
             "or add an encoder with decoder_masking: importance"
         )
     encoder = chosen("encoder", encoder, encoders, encoders[-1:])

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdmae import scripts
 from cdmae.errors import InputError, cause
 from cdmae.files import read_json
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

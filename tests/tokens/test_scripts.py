@@ -3,12 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from cdmae import scripts
 from cdmae.collections.documents import blocks
 from cdmae.collections.sources import pseudo, text
 from cdmae.collections.store import Collection, write_collection
 from cdmae.retrieval import bm25
-from cdmae.tokens import tokenise
+from cdmae.tokens import scripts, tokenise
 from cdmae.tokens.vocabulary import Vocabulary
 
 SENTENCES = {

@@ -31,29 +31,28 @@ WORDS = 6.0  # mean words of a written text, for the plan: a query of MS MARCO h
 
 @settings
 class Settings(Derived):
-    """Settings of a collection whose passages are expanded."""
+    """A collection with texts appended to its passages."""
 
     of: Nested
-    """The collection whose passages are expanded: a `source` and its settings."""
+    """The collection to expand: a `source` and its settings."""
     texts: HomePath = ""
-    """The file of texts: lines of passage id, tab, text, in the order of the passages, also
-    compressed (.gz). A passage may have several lines [docT5query: 40 queries per passage].
+    """A file with lines of passage id, tab, text, in the order of the passages; a passage may have
+    several [docT5query: 40].
     """
     model: HomePath = ""
-    """Instead of `texts`: the sequence-to-sequence model that writes them, in transformers format:
-    a folder, or a name or name@revision at the hub [docT5query: T5 base, trained to write a
-    passage's queries].
+    """Instead of `texts`: the sequence-to-sequence model that writes them, a folder or a name at
+    the hub.
     """
     samples: Annotated[Whole, Ge(1), Le(1000)] = 40
-    """Number of texts that the model writes for a passage (texts per passage) [docT5query]."""
+    """Number of texts that it writes for a passage [docT5query]."""
     text_length: Annotated[Whole, Ge(2), Le(10_000)] = 64
-    """Length at which the model's texts end (word-pieces) [docT5query]."""
+    """Maximum length of a text (word-pieces) [docT5query]."""
     passage_length: Annotated[Whole, Ge(2), Le(100_000)] = 512
-    """Length at which the model's input, title and text, is cut (word-pieces) [docT5query]."""
+    """Maximum length of the passage that it reads (word-pieces) [docT5query]."""
     top_k: Positive = 10
-    """Number of the most probable word-pieces among which each is drawn [docT5query]."""
+    """Each word-piece is drawn from this many of the most probable ones [docT5query]."""
     prompt: str = ""
-    """Text before each passage, such as "text2query: " [docT5query: none]."""
+    """Text before each passage, such as "text2query: "."""
     seed: Natural = 0
     """Seed of the model's draws."""
 

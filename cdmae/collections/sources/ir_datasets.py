@@ -39,22 +39,18 @@ FIELDS = {"queries": ("query_id", "text"), "qrels": ("query_id", "doc_id", "rele
 
 @settings
 class Settings(Source):
-    """The keys of a published collection."""
+    """A published collection."""
 
     dataset: str
-    """Id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 (Wikipedia),  [4.1].
-    """
+    """Id in the catalogue of ir_datasets, such as msmarco-passage, beir/nq or dpr-w100 [4.1]."""
     splits: dict[str, str] = EMPTY
-    """For each split, the part of its catalogue id after `dataset`, as in {dev: dev/small}; empty:
-    `test`, if the dataset has it.
+    """Its id in the catalogue, after `dataset`, for each split, as in {dev: dev/small}; empty:
+    test.
     """
     titles: bool = True
-    """Whether titles are part of the passages [RocketQA for MS MARCO, BEIR: joined]."""
+    """Whether titles are part of the passages [BEIR, RocketQA]."""
     files: str = PUBLISHED
-    """Folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are then not
-    downloaded; they are recognised by their checksums. A relative path begins at the working
-    directory.
-    """
+    """Folder of published files, such as collectionandqueries.tar.gz, which are not downloaded."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown dataset, and a missing folder of files."""

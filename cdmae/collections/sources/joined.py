@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Derived):
-    """Settings of a collection that joins the passages of others."""
+    """The passages of several collections."""
 
     of: dict[str, Nested]
-    """The collections to join, by name: for each, a `source` and its settings."""
+    """The collections by name, each with a `source` and its settings."""
 
     @property
     def bases(self) -> list[Source]:  # type: ignore[override]

@@ -34,22 +34,16 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Source):
-    """Settings of a collection of pairs."""
+    """Pairs of a query and a passage."""
 
     path: str
-    """Table of pairs (.jsonl, .csv, .tsv, .parquet), or folder with one table per split; a relative
-    path begins at the working directory.
-    """
+    """A table (.jsonl, .json, .csv, .tsv, .parquet), or a folder with a table per split."""
     query: str = ""
-    """Column of the queries; empty: anchor, query or question, whichever exists."""
+    """Column of the queries; empty: anchor, query or question."""
     positive: str = ""
-    """Column of the relevant passages; empty: positive, pos, positive_passages or answer, whichever
-    exists.
-    """
+    """Column of the relevant passages; empty: positive, pos, positive_passages or answer."""
     corpus: str = ""
-    """Table of further passages, with a column text, perhaps title, and perhaps _id, id, docid,
-    passage_id or url, such as DPR's psgs_w100.tsv.
-    """
+    """Table of further passages, with columns such as id, title and text."""
     titles: bool = True
     """Whether titles are part of the passages."""
 

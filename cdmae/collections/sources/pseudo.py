@@ -34,8 +34,8 @@ from cdmae.collections import Derived, Nested, judged, tables
 from cdmae.collections.folders import table_at
 from cdmae.errors import InputError
 from cdmae.fields import HomePath, Natural, settings
-from cdmae.scripts import first_sentence, word_spans, words
 from cdmae.terminal import printable
+from cdmae.tokens.scripts import first_sentence, word_spans, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,25 +58,22 @@ Passage = tuple[str, str, str]  # id, title, text
 
 @settings
 class Settings(Derived):
-    """Settings of a collection with queries made from another collection's text."""
+    """Queries made from another collection's passages."""
 
     of: Nested
-    """The collection that provides the text: a `source` and its settings."""
+    """The collection with the text: a `source` and its settings."""
     method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
-    """The part of a passage that becomes the query for the rest; or written: the text in `texts`;
-    or mixed: for each passage one of these, by a stable hash.
+    """The part of a passage that becomes the query for the rest; written: the text in `texts`;
+    mixed: one of these for each passage.
     """
     texts: HomePath = ""
-    """For written queries, a file with lines of passage id, tab, query, also compressed (.gz). The
-    first query of a passage is used; passages may lack one [GPL: docT5query's queries].
-    """
+    """For written queries, a file with lines of passage id, tab, query [GPL]."""
     keep_query: bool = False
-    """Whether a passage keeps the words of its query, as with a teacher, which grades the passages.
-    """
+    """Whether a passage keeps the words of its query."""
     queries: Natural = 0
-    """Number of training queries, chosen by a stable hash; 0: all."""
+    """Number of training queries; 0: all."""
     dev: Natural = 0
-    """Number of further queries, for the split dev, which monitors training."""
+    """Number of further queries, for the split dev."""
 
     def __post_init__(self) -> None:
         """Refuse written queries without a file."""
@@ -120,7 +117,7 @@ class Settings(Derived):
             if len(words(query)) >= LEAST_QUERY:
                 found.append((query, title, text))
             fitting = [parts for parts in found if parts]
-            yield passage, fitting[_hash(f"method {name}") % len(fitting)] if fitting else None
+            yield passage, fitting[hashed(f"method {name}") % len(fitting)] if fitting else None
         if written:
             owner = next(iter(written))
             raise InputError(
@@ -161,7 +158,7 @@ class Settings(Derived):
             )
         frame["query_id"] = "pseudo-" + frame["passage_id"]
         if self.queries or self.dev:
-            frame["order"] = frame["passage_id"].map(lambda name: _hash(f"order {name}"))
+            frame["order"] = frame["passage_id"].map(lambda name: hashed(f"order {name}"))
             frame = frame.sort_values("order", kind="stable")
         frame["split"] = np.where(np.arange(len(frame)) < self.dev, "dev", "train")
         most = self.dev + self.queries if self.queries else len(frame)
@@ -182,7 +179,7 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         rest = re.sub(r"\n{3,}", "\n\n", text.replace(query, "", 1)).strip()
     else:
         spans = word_spans(text)
-        number = _hash(name)
+        number = hashed(name)
         length = SHORTEST_SPAN + number % (LONGEST_SPAN - SHORTEST_SPAN + 1)
         first = (number >> 8) % max(1, len(spans) - length + 1)
         chosen = spans[first : first + length] or [(0, 0)]
@@ -218,5 +215,6 @@ def is_prose(text: str) -> bool:
     return is_wordy and "://" not in text
 
 
-def _hash(name: str) -> int:
+def hashed(name: str) -> int:
+    """Return 64 bits of a stable hash."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())

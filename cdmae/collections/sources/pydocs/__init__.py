@@ -59,21 +59,18 @@ PARTS = {  # held-out part -> passages, queries
 
 @settings
 class Settings(Source):
-    """The keys of a collection of docstrings."""
+    """Docstrings of Python packages."""
 
     size: Literal["smoke", "default", "full"] = "default"
-    """smoke: about 1,000 passages of two packages; default: about 16,000, the packages that this
-    environment pins; full: more packages.
+    """smoke: about 1,000 passages of two packages; default: about 16,000 of the pinned packages;
+    full: of more packages.
     """
     part: Literal[("", *HELD_OUT)] = ""
-    """A package that is held out for zero-shot evaluation; empty: all other packages."""
+    """A package that is held out for zero-shot evaluation; empty: all others."""
     train_queries: Natural = 0
-    """Number of training queries to keep, chosen by a stable hash; 0: all."""
+    """Number of training queries; 0: all."""
     unlabelled: Natural = 0
-    """Number of further training queries, in the split `unlabelled`, whose judgments are withheld:
-    a teacher may label them (`labels` of a stage) [RocketQA: 1.7 million queries without
-    judgments].
-    """
+    """Number of further queries in the split `unlabelled`, for `labels` of a stage [RocketQA]."""
 
     def __post_init__(self) -> None:
         """Refuse `unlabelled` without `train_queries`, with which all have judgments."""
