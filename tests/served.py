@@ -55,7 +55,6 @@ def engine_of(folder):
         {"docs": folder / "docs"},
         depth=3,
         lengths={},
-        summaries={"docs": {0: "A cut sentence"}},
     )
 
 

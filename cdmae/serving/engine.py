@@ -24,9 +24,8 @@ Described = dict[str, Any]  # a system for `cdmae.retrieval.asking`
 class Hit:
     """A passage that a system ranks for a query.
 
-    summary: a sentence about the passage, which is not searched. parts: the passage's scores in the
-    lists of a fusion's or reranker's parts, by the name of the part; None if the passage is not in
-    the part's list.
+    parts: the passage's scores in the lists of a fusion's or reranker's parts, by the name of the
+    part; None if the passage is not in the part's list.
     """
 
     rank: int
@@ -35,7 +34,6 @@ class Hit:
     passage_id: str
     title: str
     text: str
-    summary: str = ""
     parts: dict[str, float | None] = field(default_factory=dict)
 
 
@@ -58,22 +56,19 @@ class Engine:
         *,
         depth: int,
         lengths: Mapping[str, int],
-        summaries: Mapping[str, Mapping[int, str]] | None = None,
         keep: bool = True,
     ) -> None:
         """Describe the systems and collections; nothing is loaded yet.
 
         systems: for each collection, its systems by name. folders: the folder of each collection.
         depth: the number of passages that systems rank, as in the run. lengths: the number of
-        word-pieces at which the texts of a collection are cut. summaries: for each collection, a
-        sentence about some of its passages, by row. keep: whether passages stay in memory for
-        the next query.
+        word-pieces at which the texts of a collection are cut. keep: whether passages stay in
+        memory for the next query.
         """
         self.systems = systems
         self.folders = folders
         self.depth = depth
         self.lengths = lengths
-        self.summaries = summaries or {}
         self.shades: Shades | None = None  # the importance of words, for the page
         self.keep = keep
 
@@ -120,7 +115,6 @@ class Engine:
     def _hits(self, described: Described, answer: Answer, collection: str, count: int) -> list[Hit]:
         rows, scores = (values[:count] for values in answer.run.ranked(0))
         passages = self._taken(collection, rows).to_pylist()
-        summaries = self.summaries.get(collection, {})
         listed = []
         for part in answer.parts:
             ranked, values = part.run.ranked(0)
@@ -130,14 +124,6 @@ class Engine:
         hits = []
         for index, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
             parts = {name: own.get(row) for name, own in zip(names, listed, strict=True)}
-            hits.append(
-                Hit(
-                    rank=index + 1,
-                    score=score,
-                    row=row,
-                    summary=summaries.get(row, ""),
-                    parts=parts,
-                    **passages[index],
-                )
-            )
+            passage = passages[index]
+            hits.append(Hit(rank=index + 1, score=score, row=row, parts=parts, **passage))
         return hits
