@@ -132,7 +132,7 @@ def test_made_queries_choose_only_where_people_asked_too_few(tmp_path, asked, de
 def test_the_models_on_disk_have_the_first_seed_and_the_table_has_all(tmp_path):
     run = with_fusion(tmp_path, 1.0, seed=[42, 43])
     words, table = first_screen(run, tmp_path / "report")
-    assert "over the models on disk, which have seed 42" in words
+    assert "among the models on disk, which have seed 42" in words
     means = 100 * run.values["cdmae-stage1", TEST, "RR@10"].mean()
     assert table.loc["cdmae-stage1", "pydocs test"] == f"{means.mean():.1f} ±{means.std():.1f}"
     assert "±: its standard deviation over the 2 seeds" in words
