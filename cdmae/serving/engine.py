@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cdmae.collections.store import count_passages, read_passages, take_passages
-from cdmae.retrieval.asking import Answer, Question, ask, load_once
+from cdmae.retrieval.asking import Answer, Question, ask, loaded
 
 if TYPE_CHECKING:
     from cdmae.importance.shading import Shades
@@ -63,8 +62,8 @@ class Engine:
 
         systems: for each collection, its systems by name. folders: the folder of each collection.
         depth: the number of passages that systems rank, as in the run. lengths: the number of
-        word-pieces at which the texts of a collection are cut. keep: whether models, indexes and
-        passages stay in memory for the next query.
+        word-pieces at which the texts of a collection are cut. keep: whether passages stay in
+        memory for the next query.
         """
         self.systems = systems
         self.folders = folders
@@ -72,7 +71,6 @@ class Engine:
         self.lengths = lengths
         self.shades: Shades | None = None  # the importance of words, for the page
         self.keep = keep
-        self._load = functools.cache(load_once) if keep else load_once
 
     def search(self, text: str, system: str, collection: str, count: int) -> Result:
         """Rank the best `count` passages of a collection for a query."""
@@ -80,7 +78,7 @@ class Engine:
         described = self.systems[collection][system]
         # Only a system that reads other systems' lists depends on their depth.
         depth = self.depth if described["parts"] else min(count, self.depth)
-        question = Question(text, depth, self.lengths.get(collection, 0), load=self._load)
+        question = Question(text, depth, self.lengths.get(collection, 0))
         answer = ask(described, question)
         hits = self._hits(described, answer, collection, count)
         return Result(system, time.perf_counter() - begun, hits)
@@ -106,12 +104,12 @@ class Engine:
 
     def passages(self, collection: str) -> int:
         """Return the number of passages in a collection."""
-        return self._load(count_passages, self.folders[collection])
+        return loaded(count_passages, self.folders[collection])
 
     def _taken(self, collection: str, rows: np.ndarray) -> pa.Table:
         folder = self.folders[collection]
         if self.keep:
-            return self._load(read_passages, folder).take(rows)
+            return loaded(read_passages, folder).take(rows)
         return take_passages(folder, rows)
 
     def _hits(self, described: Described, answer: Answer, collection: str, count: int) -> list[Hit]:

@@ -47,7 +47,7 @@ class Settings(Source):
         """Return the number of queries; the passages are the other collection's."""
         return 0, 0.0, {"train": self.queries}
 
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Make the queries; `of` is the folder of the other collection, as its job wrote it.
 
         Raises `InputError` if too few passages are long enough.
