@@ -55,7 +55,6 @@ KINDS = [
     ("systems.three.after", "late", "", "multi"),
     ("systems.x", {"kind": "head", "of": "one", "uses": "dense"}, "systems.x.of", "unified"),
     ("systems.one.engine", "lucene", "", "exact"),
-    ("systems.one.engine", "bm25", "", "exact"),
     ("systems.one.candidates", "bm25", "", "multi"),
     ("systems.three.teacher", "one", "stages.stage3.random_negatives", "10"),
     ("systems.x", {"kind": "run", "runs": {"docs": {"dev": "no.run"}}}, "systems.x.runs.docs.dev",
@@ -64,8 +63,6 @@ KINDS = [
     ("encoders.a", {"after": "mae", "start": "big"}, "encoders.a.start", "small"),
     ("encoders.a", {"decoder_masking": "pmi_span", "importance": "pieces"},
      "encoders.a.importance", "pmi_span"),
-    ("encoders.a", {"objective": "simlm", "generator": "some/electra"}, "encoders.a.generator",
-     "starts.small"),
 ]  # fmt: skip
 SPLITS_AND_LENGTHS = [
     ("stages.stage1.split", "trane", "", "train"),
