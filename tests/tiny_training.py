@@ -42,7 +42,7 @@ class TinyTask(Task):
     network: torch.nn.Module
     settings: Stage
     schedule: Schedule
-    columns = ("step", "loss", "gradient_norm", "skipped", "learning_rate")
+    columns = ("step", "loss", "gradient_norm", "learning_rate")
 
     def batches(self, begin):
         return iter(range(begin, self.schedule.last))
@@ -72,16 +72,13 @@ def stage(kind: str, **changed) -> Stage:
         "queries": 6, "group": 4, "depth": 15, "random_negatives": 2, "epochs": 2.0, "learning_rate": 1e-3,
         "warmup_steps": 2, "chunk": 8, "precision": "fp32", "collection": "tiny",
     }  # fmt: skip
-    if kind == "retriever":
-        return Dense(**values | {"query_length": 16, "passage_length": 32} | changed)
+    if kind == "reranker":
+        return Reranker(**values | {"max_length": 48, "forward_factor": 2} | changed)
+    values |= {"query_length": 16, "passage_length": 32}
     if kind == "multi":
-        own = {"query_length": 16, "passage_length": 32, "dimensions": 12}
-        return Multi(**values | own | changed)
-    if kind == "sparse":
-        return Sparse(**values | {"query_length": 16, "passage_length": 32} | changed)
-    if kind == "unified":
-        return Unified(**values | {"query_length": 16, "passage_length": 32} | changed)
-    return Reranker(**values | {"max_length": 48, "forward_factor": 2} | changed)
+        values["dimensions"] = 12
+    kinds = {"retriever": Dense, "multi": Multi, "sparse": Sparse, "unified": Unified}
+    return kinds[kind](**values | changed)
 
 
 def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = "bert") -> Path:

@@ -26,7 +26,7 @@ from cdmae.models.heads import own
 from cdmae.models.ragged import BARE, Ragged, content, starts_of
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import UNSCALED, Scaler
+from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.config.heads import Sparse
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, the golden ratio of 2^64
 ALONE = Ranks()
 NUMBERS = ("loss", "entries", "target_entries", "spread")
-COLUMNS = ["step", *NUMBERS, "skipped", "learning_rate"]
+COLUMNS = ["step", *NUMBERS, "learning_rate"]
 
 
 @dataclass(frozen=True)

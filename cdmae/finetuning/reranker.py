@@ -28,7 +28,7 @@ from cdmae.models.packed import Packed, pack, put
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import UNSCALED, Scaler
+from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
@@ -46,7 +46,7 @@ class RerankerTask(FineTuning):
     def columns(self) -> list[str]:
         """Return the columns of the curve."""
         taught = ["kl"] if self.teacher else []
-        rest = ["accuracy", "spread", "skipped", "learning_rate"]
+        rest = ["accuracy", "spread", "learning_rate"]
         return ["step", "loss", "listwise", *taught, *rest]
 
     def draw(self, rows: np.ndarray, epoch: int) -> Batch:

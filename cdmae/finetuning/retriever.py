@@ -42,7 +42,7 @@ from cdmae.models.ragged import indices
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import UNSCALED, Scaler
+from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
@@ -96,7 +96,6 @@ class RetrieverTask(FineTuning):
             "accuracy",
             *(["dense_accuracy"] if isinstance(self.stage, Unified) else []),
             "spread",
-            "skipped",
             "learning_rate",
         ]
 

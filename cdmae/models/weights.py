@@ -60,7 +60,7 @@ def draw(part: Part, spread: float, generator: Generator) -> Part:
     def one(module: nn.Module) -> None:
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=spread, generator=generator)
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
     return part.apply(one).eval()
