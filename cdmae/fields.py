@@ -89,8 +89,8 @@ HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 Precision = Annotated[
     Literal["auto", "fp32", "bf16", "fp16"],
     Field(
-        description="auto: bf16 on GPUs and CPUs (AVX512-BF16) that support it, fp16 with a scaled "
-        "loss on other GPUs with tensor cores (V100, T4), fp32 elsewhere."
+        description="auto: bf16 where the GPU or CPU supports it, fp16 with a scaled loss on other "
+        "GPUs with tensor cores, fp32 elsewhere."
     ),
 ]
 Seed = Annotated[
@@ -98,8 +98,7 @@ Seed = Annotated[
     Field(
         ge=-1,
         le=LARGEST,
-        description="Seed of this entry, which is then trained once, even with several seeds; -1: "
-        "the config's.",
+        description="Seed of this entry, which is then trained once; -1: the config's seeds.",
     ),
 ]
 EMPTY: Any = Field(default_factory=dict)

@@ -141,9 +141,11 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def tiny_bert(tiny):
-    """The folder of a BERT of 2 layers x 32 with its tokenizer."""
-    return tiny.encoder
+def tiny_bert(tiny, tmp_path_factory):
+    """The folder of a BERT of 2 layers x 32 for 512 word-pieces, with its tokenizer."""
+    from tiny_training import encoder
+
+    return encoder(tmp_path_factory.mktemp("bert"), tiny.encoder, positions=512)
 
 
 @pytest.fixture(scope="session")

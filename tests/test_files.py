@@ -21,7 +21,7 @@ from cdmae.collections.store import (
     write_collection,
 )
 from cdmae.errors import InputError
-from cdmae.evaluation.per_query import MEASURES, read_measures, read_table, write_measures
+from cdmae.evaluation.per_query import MEASURES, read_measures, write_measures
 from cdmae.files import complete, link, read_json
 from cdmae.runs import Run, read_run, write_run
 
@@ -99,7 +99,6 @@ DAMAGED = [
     ("a.npy", b"\x93NUMPY\x01\x00v", read_array),
     ("measures.tsv", b"", read_measures),
     ("measures.tsv", f"{MEASURED}a\tdev\tq\tRR@10\t\n".encode(), read_measures),
-    ("curve.tsv", b"step\trr\n0\t0.5\n10\t", lambda path: read_table(path, gaps=False)),
     ("about.json", b"{", read_json),
     ("about.json", b"\xff", read_json),
     ("run.parquet", b"PAR1", read_run),

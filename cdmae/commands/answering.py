@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.commands.configs import existing
-from cdmae.config import seeds, systems
+from cdmae.config import seeds, splits, systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.files import read_json
@@ -24,7 +24,7 @@ def askable(config: Config) -> list[str]:
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
-            "the config has no system that can answer queries; give the --configfile of a run "
+            "the config has no system that can answer queries; pass the --configfile of a run "
             "that has one, or add a system of kind bm25 or retriever"
         )
     return asked
@@ -40,7 +40,7 @@ def best_system(config: Config, names: list[str]) -> str:
     """Return the system that the report recommends, among `names` and without replicas."""
     import pandas as pd
 
-    from cdmae.evaluation.best import choose, deciding, untuned
+    from cdmae.evaluation.best import choose, untuned
     from cdmae.evaluation.per_query import read_measures
 
     paths = {}
@@ -48,7 +48,7 @@ def best_system(config: Config, names: list[str]) -> str:
         paths[name] = existing(place(config.results, "measures", system=name))
     frames = {name: read_measures(path) for name, path in paths.items()}
     asked = next(iter(frames.values())).groupby(["collection", "split"])["query_id"].nunique()
-    split = deciding(config, asked)
+    split = splits.deciding(config, asked)
     measure = config.evaluation.measured(*split)[0]
     values = {}
     for name, frame in frames.items():
@@ -102,7 +102,9 @@ def _weights(config: Config, name: str) -> list[float]:
     """Return the weights that the job of a fusion chose."""
     about = read_json(existing(place(config.results, "fusion", system=name)))
     if about["systems"] != list(config.systems[name].of):
-        raise InputError(f"{name} was fused from other systems; use ./run to update it")
+        raise InputError(
+            f"{name} was fused from other systems; ./run with the same config files updates it"
+        )
     return about["weights"]
 
 
@@ -111,10 +113,8 @@ def engine_of(
 ) -> Engine:
     """Make the engine that answers queries with systems of a run.
 
-    Sentences that were cut from passages to be their queries are the passages' summaries. keep:
-    whether models and indexes stay in memory.
+    keep: whether models and indexes stay in memory.
     """
-    from cdmae.collections.store import judged_queries
     from cdmae.serving.engine import Engine
 
     folders = {
@@ -126,11 +126,6 @@ def engine_of(
         folders,
         depth=config.evaluation.depth,
         lengths=config.evaluation.lengths,
-        summaries={
-            name: judged_queries(folder)
-            for name, folder in folders.items()
-            if config.collections[name].settings.queries_are_cut
-        },
         keep=keep,
     )
 

@@ -33,17 +33,17 @@ def export(
         bool,
         Option(
             "--onnx/--no-onnx",
-            help="with the ONNX file, which needs packages that ./run test installs",
+            help="add the ONNX file, which needs packages that ./run test installs",
         ),
     ] = True,
     triples: Annotated[
-        bool, Option("--triples", help="training queries with mined negatives, not the model")
+        bool, Option("--triples", help="export training queries with mined negatives instead")
     ] = False,
     negatives: Annotated[
         int | None,
         Option(
             min=1,
-            help="with --triples: the number per query; default: one fewer than the stage's group",
+            help="with --triples: their number per query; default: the stage's group minus 1",
         ),
     ] = None,
 ) -> None:

@@ -62,7 +62,7 @@ class Encoder:
     in_words = ""
 
     start: Annotated[Name, Of("starts")]
-    """Name of an entry of `starts`."""
+    """The entry of `starts` with its initial weights."""
     seed: Seed = -1
 
     def reading(self, *needs: str) -> list[str]:
@@ -111,35 +111,35 @@ class Pretraining(Encoder):
     in_words = ""
 
     after: Annotated[str, Of("encoders")] = ""
-    """The encoder whose training it continues, with its `start` [table 5: general, then domain]."""
+    """The encoder from which it continues, with the same `start` [table 5]."""
     collection: Annotated[Name, Of("collections")] = REQUIRED
-    """The collection whose passages are the corpus."""
+    """The collection whose passages it reads."""
     encoder_masking: Masking = "whole_word"
-    """A file in cdmae/masking/strategies [decision 11]."""
+    """How the encoder's masked words are chosen [decision 11]."""
     importance: Annotated[str, Of("importance")] = ""
-    """Name of an entry of `importance`; required if a masking reads importance or n-grams."""
+    """The entry of `importance` that a masking reads."""
     encoder_ratio: MaskRatio = 0.3
     """Share of masked tokens, p_enc [4.1]."""
     sigma: Weight = 1.0
-    """Standard deviation of the noise on importance; .inf is uniform (nats) [3.2, footnote]."""
+    """Standard deviation of the noise on importance (nats); .inf: noise alone [3.2]."""
     mask_share: Share = 0.8
-    """Share of masked tokens replaced by [MASK] [eq. 1]."""
+    """Share of masked tokens that become [MASK] [eq. 1]."""
     random_share: Share = 0.1
-    """Share of masked tokens replaced at random [eq. 1]."""
+    """Share of masked tokens that become random ones [eq. 1]."""
     max_length: Length = 150
-    """Length at which passages are cut (word-pieces) [4.3]."""
+    """Maximum length of a passage (word-pieces) [4.3]."""
     batch: Positive = 2048
-    """Batch of all devices together (passages) [A]."""
+    """Passages per step, on all devices together [A]."""
     epochs: PositiveReal = 20
     """Passes over the collection [A]."""
     steps: Natural = 0
-    """Number of steps, instead of `epochs`; 0: epochs x passages // batch [A: 86,346]."""
+    """Number of steps; 0: by `epochs` [A: 86,346]."""
     take_step: Natural = 0
-    """The step that provides the encoder's weights; 0: the last step [A: 80,000]."""
+    """The step that gives the encoder's weights; 0: the last [A: 80,000]."""
     learning_rate: Rate = 3e-4
     """Peak of the linear schedule [A]."""
     weight_decay: Weight = 0.01
-    """Of AdamW [A]."""
+    """Weight decay of AdamW [A]."""
     warmup_ratio: Share = 0.1
     """Share of the steps for the warm-up [A]."""
     max_grad_norm: PositiveReal = 1.0
@@ -206,9 +206,7 @@ class Pooled(Pretraining):
     """An objective that trains a vector from the last layer."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """The vector that it trains: the state of the first token, or the mean over all tokens; as the
-    `pooling` of the retrievers [eq. 2].
-    """
+    """The vector that it trains: the first token's state, or the mean of all [eq. 2]."""
 
 
 @settings
@@ -216,7 +214,7 @@ class DecoderMasked(Pretraining):
     """An objective with a separate mask for its decoder."""
 
     decoder_masking: Masking = "importance"
-    """A file in cdmae/masking/strategies [3.2, Algorithm 1]."""
+    """How the decoder's masked words are chosen [Algorithm 1]."""
     decoder_ratio: MaskRatio = 0.5
     """Share of masked tokens, p_dec [4.1]."""
 

@@ -53,14 +53,13 @@ class Written(Config):
     pretraining: dict[str, Any] = EMPTY
     """Defaults of every encoder."""
     training: dict[str, Any] = EMPTY
-    """Defaults of every stage; each kind uses only the settings that it has."""
+    """Defaults of every stage; each kind reads only the settings that it has."""
     collection: str = ""
-    """The collection of all entries that name none: of pre-training, stages and the tokenizers of
-    random initial weights; of `tuned_on: [dev]` in a fusion; and of the evaluation, which then
-    includes all judged splits that no stage trains on, except train.
+    """The collection of every entry that names none; the evaluation includes all its judged splits
+    on which no stage trains, except train.
     """
     standalone: bool = False
-    """True in an overlay: `config.yaml` is not read."""
+    """Whether a file is the whole config, and not an overlay on `config.yaml`."""
 
 
 def load(values: Mapping[str, Any]) -> Config:

@@ -24,11 +24,11 @@ class Reranker(Stage):
 
     kind: Literal["reranker"] = "reranker"
     max_length: Length = 192
-    """Length at which pairs are cut (word-pieces) [SimLM]."""
+    """Maximum length of a query with its passage (word-pieces) [SimLM]."""
     forward_factor: Positive = 4
     """Gradients are computed only for the best group / forward_factor passages [SimLM]."""
     rdrop: Weight = 1.0
-    """Weight of R-Drop; 0 is off [SimLM]."""
+    """Weight of R-Drop [SimLM]."""
 
     def __post_init__(self) -> None:
         """Refuse a group that the factor does not divide."""

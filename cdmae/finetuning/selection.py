@@ -99,9 +99,8 @@ def _beyond(queries: np.ndarray, count: int, ids: pd.Series) -> np.ndarray:
 
 
 def _table(run: Run) -> pd.DataFrame:
-    """Return a run as a frame (query, passage, score)."""
-    queries = np.repeat(np.arange(len(run)), np.diff(run.starts))
-    return pd.DataFrame({"query": queries, "passage": run.passages, "score": run.scores})
+    """Return a run as a frame (query, passage)."""
+    return pd.DataFrame({"query": run.queries, "passage": run.passages})
 
 
 def _among(

@@ -18,7 +18,6 @@ from tabulate import tabulate
 from cdmae import formats
 from cdmae.config import systems
 from cdmae.config.schema import Config
-from cdmae.errors import InputError
 from cdmae.plan import flops
 from cdmae.plan.flops import TRAINED, Network, Size
 from cdmae.plan.machine import Machine
@@ -42,7 +41,7 @@ class Estimate(NamedTuple):
 
 
 class Plan:
-    """A config with the sizes of its collections; raises `InputError` if a size is unknown."""
+    """A config with the sizes of its collections."""
 
     def __init__(self, config: Config) -> None:
         """Take a checked config."""
@@ -51,11 +50,9 @@ class Plan:
         for name, collection in config.collections.items():
             expected = collection.settings.expected()
             owner = config.collections.get(collection.settings.shared)
-            if owner and expected:
+            if owner:
                 passages, words, _ = owner.settings.expected()
                 expected = passages, words, expected[2]
-            if not expected:
-                raise InputError(f"collections.{name}: its source does not know its size")
             self.sizes[name] = Size(*expected)
 
     def estimates(self) -> list[Estimate]:

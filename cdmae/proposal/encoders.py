@@ -102,7 +102,7 @@ def _downloaded(model: str) -> Path:
         )
     except (OSError, ValueError) as error:  # among them the hub's own errors
         raise InputError(
-            f"--encoder: the hub does not give the model {model}: {cause(error)}; check the name, "
+            f"--encoder: the hub does not provide {model}: {cause(error)}; check the name, "
             "or give a folder"
         ) from None
     return Path(folder)

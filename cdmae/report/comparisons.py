@@ -181,7 +181,7 @@ def frame(facts: Facts) -> pd.DataFrame:
 
     def add(kind: str, words: str, pair: Pair, column: Column, gap: Difference) -> None:
         labels = [kind, words, *pair, column.name, column.measure]
-        numbers = [gap.a, gap.b, gap.difference, gap.low, gap.high, gap.p]
+        numbers = [gap.a, gap.b, gap.difference, *gap.interval, gap.p]
         rows.append([*labels, *numbers, gap.verdict, gap.seeds, gap.queries])
 
     whole = columns.whole(facts)

@@ -17,7 +17,7 @@ from cdmae.config import seeds, splits, systems
 from cdmae.config.kinds import System
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.evaluation.best import deciding, untuned
+from cdmae.evaluation.best import untuned
 from cdmae.evaluation.per_query import read_measures
 from cdmae.evaluation.significance import Values
 from cdmae.fields import parse
@@ -161,7 +161,7 @@ class Facts:
         if not self.targets:
             return None
         queries = {target: self.queries(target) for target in self.targets}
-        return Target(*deciding(self.config, queries))
+        return Target(*splits.deciding(self.config, queries))
 
     @property
     def reported(self) -> Target | None:

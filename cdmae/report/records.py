@@ -12,8 +12,7 @@ import pandas as pd
 
 from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config.schema import Config
-from cdmae.evaluation.per_query import read_table
-from cdmae.files import read_json
+from cdmae.files import read_json, read_table
 
 WORK = re.compile(r"^work ([\d.]+) s$", re.MULTILINE)  # in a job's log, by `cdmae.job`
 POINTS = 120  # rows per curve; further steps are averaged
@@ -72,7 +71,7 @@ def training(folder: Path) -> Training:
     points = _losses(read_table(curve)) if curve.exists() else []
     probes = folder / BOTTLENECK
     if probes.exists():
-        probe = read_table(probes, gaps=False).melt(id_vars="step", var_name="quantity")
+        probe = read_table(probes).melt(id_vars="step", var_name="quantity")
         points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
     return Training(read_json(about) if about.exists() else {}, points)
 

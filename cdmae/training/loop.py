@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +53,12 @@ class Schedule:
 class Task:
     """One kind of training: its weights and settings, and its part of every step.
 
-    network: all weights to train. columns: the columns of the curve.
+    network: all weights to train.
     """
 
     network: nn.Module
     settings: Pretraining | Stage
     schedule: Schedule
-    columns: Sequence[str]
     action = "train"
 
     def batches(self, begin: int) -> Iterable[Any]:
@@ -101,7 +100,6 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
     label = f"{task.action} {saved.name}"
     with setup.stopping() as requested:
         begun = time.monotonic() - resume(saved, parts)
-        saved.begin(CURVE, task.columns)
         with Progress(schedule.last, label=label, start=saved.step) as progress:
             # draw
             for done, batch in enumerate(task.batches(saved.step), saved.step + 1):
@@ -140,7 +138,7 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                     warm = write_row and done > schedule.warmup
                     check_numbers(values, done, settings.learning_rate, warm=warm)
                 if write_row:
-                    saved.add(CURVE, step=done, learning_rate=rate, **meter.means())
+                    saved.add(CURVE, step=done, **meter.means(), learning_rate=rate)
                 # save, and stop if a process was asked to
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}

@@ -23,7 +23,7 @@ import os
 import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -77,14 +77,9 @@ class State:
         self.tables: dict[str, list[list[str]]] = {}
         self._due = time.monotonic() + save_seconds()
 
-    def begin(self, table: str, columns: Sequence[str]) -> None:
-        """Begin a table, unless the state already has it with the same columns."""
-        if self.tables.get(table, [[]])[0] != [*columns]:
-            self.tables[table] = [[*columns]]
-
     def add(self, table: str, **values: float) -> None:
-        """Append a row to a table that `begin` has begun."""
-        rows = self.tables[table]
+        """Append a row to a table; the names of its first values become the header."""
+        rows = self.tables.setdefault(table, [[*values]])
         numbers = [values[name] for name in rows[0]]
         rows.append([str(each) if isinstance(each, int) else f"{each:.6g}" for each in numbers])
 

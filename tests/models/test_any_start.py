@@ -81,7 +81,7 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(
     ours = vectors.encode_queries(folder, SPOKEN)
     theirs = SentenceTransformer(str(folder), device="cpu")
     theirs[0].query_length = 16
-    np.testing.assert_allclose(theirs.encode_query(SPOKEN), ours, atol=1e-5)
+    np.testing.assert_allclose(theirs.encode_query(SPOKEN), ours, atol=1e-5, rtol=1e-5)
     how = {"padding": True, "truncation": True, "max_length": 16, "return_tensors": "pt"}
     read = tokenise.load_tokenizer(published[0])(SPOKEN, **how)
     with torch.no_grad():
@@ -92,7 +92,7 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(
         else torch.eye(states.shape[1])[0][:, None]
     )
     np.testing.assert_allclose(
-        ((states * seen).sum(1) / (seen + 0 * states).sum(1)).numpy(), ours, atol=1e-5
+        ((states * seen).sum(1) / (seen + 0 * states).sum(1)).numpy(), ours, atol=1e-5, rtol=1e-5
     )
 
 
@@ -107,7 +107,7 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
     theirs = CrossEncoder(str(folder), device="cpu").predict(
         list(zip(SPOKEN, SPOKEN[::-1], strict=True))
     )
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
 def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):

@@ -91,7 +91,7 @@ def differences(values, pairs, targets):
 
 
 def numbers(gap):
-    return [gap.a, gap.b, gap.difference, gap.low, gap.high, gap.p]
+    return [gap.a, gap.b, gap.difference, *gap.interval, gap.p]
 
 
 def test_the_results_are_the_means_of_the_measures_by_seed(values, files):

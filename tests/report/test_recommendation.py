@@ -89,7 +89,7 @@ def test_the_page_and_the_commands_choose_the_same_system_by_held_out_values(tmp
     """The fusion is above BM25 on dev as it was tuned, and not where other queries chose."""
     run = with_fusion(tmp_path, share)
     words, table = first_screen(run, tmp_path / "report")
-    assert f"{pick}: MRR@10" in words and "These queries chose nothing" in words
+    assert f"{pick}: MRR@10" in words and "These queries were not used to choose it" in words
     assert "0.8 × bm25 + 0.2 × cdmae-stage3" in words
     config = load(run.plain)
     assert answering.best_system(config, [*config.systems]) == pick
@@ -107,7 +107,7 @@ def test_few_queries_choose_only_by_a_significant_difference(tmp_path, skill, sm
     words, table = first_screen(run, tmp_path / "report")
     assert ("This run is too small to choose." in words) == small
     assert ("mae-stage1: MRR@10" in words) != small
-    assert "The same queries chose it" in words and table.columns[1] == "pydocs dev"
+    assert "It was chosen on the same queries" in words and table.columns[1] == "pydocs dev"
 
 
 @pytest.mark.parametrize(("asked", "deciding"), [(29, "made dev"), (30, "mine test"), (0, "")])

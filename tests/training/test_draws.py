@@ -2,6 +2,7 @@
 differs.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,26 +11,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tiny_objectives import first, network_of, reader
-from tiny_training import data_of, gradients, stage, train
+from tiny_training import gradients, prepared, simple_task, stage, train
 
-from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.groups import Drawing, Examples
-from cdmae.finetuning.objectives import Objective
 from cdmae.finetuning.selection import select
-from cdmae.models import checkpoint
 from cdmae.pretraining import trainer
 from cdmae.runs import Run
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
-
-
-def prepared(trainer, kind, tiny, **changed):
-    """A model and a batch of its training."""
-    recipe = stage(kind, **changed)
-    model = checkpoint.start_model(tiny.encoder, recipe.kind, seed=5, **recipe.model())
-    data = data_of(tiny, recipe, model)
-    more = (recipe,) if trainer is retriever else ()
-    return model.network, trainer.batch(data, np.arange(6), 0, model, *more), recipe
 
 
 def gradient_of(learn, network, **key):
@@ -51,17 +40,21 @@ def of_contrast(tiny, *, parts=False):
 
 
 def of_retriever(tiny, *, parts=False):
-    chunk = 2 if parts else 64
-    network, batch, recipe = prepared(retriever, "retriever", tiny, chunk=chunk)
-    return network, partial(
-        retriever.learn, batch=batch, objective=Objective(recipe), group=Ranks()
-    )
+    return of_finetuning(tiny, stage("retriever", chunk=2 if parts else 64))
 
 
 def of_reranker(tiny, *, parts=False):
-    changed = {"chunk": 4 if parts else 64, "forward_factor": 1}
-    network, batch, recipe = prepared(reranker, "reranker", tiny, **changed)
-    return network, partial(reranker.learn, batch=batch, stage=recipe, group=Ranks())
+    return of_finetuning(tiny, stage("reranker", chunk=4 if parts else 64, forward_factor=1))
+
+
+def of_finetuning(tiny, recipe):
+    model, batch = prepared(tiny, recipe, tiny.encoder)
+    training = simple_task(model, recipe)
+
+    def learn(_, *, seed, step):
+        replace(training, seed=seed).learn(batch, step)
+
+    return model.network, learn
 
 
 @pytest.mark.parametrize("learning", [of_pretraining, of_contrast, of_retriever, of_reranker])
@@ -141,9 +134,7 @@ def test_the_new_head_of_a_reranker_follows_the_seed(tiny, tmp_path):
     recipe = stage("reranker", epochs=0.25, learning_rate=1e-9)
     folders = [tmp_path / str(seed) for seed in (1, 2)]
     one, other = (
-        load_file(
-            train(reranker, tiny, folder, recipe, seed=int(folder.name)) / "model.safetensors"
-        )
+        load_file(train(tiny, folder, recipe, seed=int(folder.name)) / "model.safetensors")
         for folder in folders
     )
     new = [name for name in one if (one[name] - other[name]).abs().max() > 1e-3]

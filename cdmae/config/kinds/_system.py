@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
 Engine = Annotated[
     Literal["exact", "lucene"],
-    Field(
-        description="How sparse vectors are searched: exact, by products; lucene, in an inverted "
-        "index of the weights x 100."
-    ),
+    Field(description="How sparse vectors are searched: exactly, or by Lucene with weights x 100."),
 ]
 # passages that a multi-vector system scores without candidates: half a second a query on a core
 MOST_EXHAUSTIVE = 200_000
@@ -87,11 +84,11 @@ class Searched(System):
     """A system whose vectors are searched, perhaps among the best passages of another system."""
 
     candidates: Annotated[str, Of("systems")] = ""
-    """With a vector per word-piece: the system whose best passages are scored; empty: all passages
-    are, which only a small collection allows [ColBERT: BM25].
+    """For a vector per word-piece: the system whose best passages are scored; empty: all passages,
+    in a small collection [ColBERT: BM25].
     """
     candidates_depth: Positive = 1000
-    """Number of the best passages of `candidates` that are scored [ColBERT: 1000]."""
+    """Number of these passages [ColBERT]."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the candidates."""

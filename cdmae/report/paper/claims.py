@@ -68,7 +68,7 @@ def _gain(claim: Any, facts: Facts) -> dict[str, str] | None:
         "outcome": OUTCOMES[gap.verdict] + once,
         "paper": paper,
         "here": formats.signed(gap.difference),
-        "95 % interval": shown_interval(gap.low, gap.high),
+        "95 % interval": shown_interval(*gap.interval),
         "compared": f"{' over '.join(pair)}: {column.head}",
     }
 

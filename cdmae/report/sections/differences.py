@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
-from cdmae.evaluation.best import FEW
+from cdmae.config.splits import FEW
 from cdmae.report import columns, figures, tables
 from cdmae.report.comparisons import BASELINE, PLANNED, QUESTION, Pair, masking
 from cdmae.report.facts import Facts

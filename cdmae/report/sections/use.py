@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
-from cdmae.evaluation.best import FEW, choose
+from cdmae.config.splits import FEW
+from cdmae.evaluation.best import choose
 from cdmae.report import columns, tables
 from cdmae.report.columns import Column
 from cdmae.report.comparisons import EVERY_PAIR
