@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,10 +36,10 @@ def start_layers(network: PreTrainedModel, layers: Layers, seed: int) -> None:
     """Add layers with new weights from N(0, initializer_range) and biases 0, as in BERT."""
     draws = torch.Generator().manual_seed(seed)
     width = network.config.hidden_size
-    spread = getattr(network.config, "initializer_range", 0.02)
+    spread = network.config.initializer_range
     for name, layer in layers.items():
-        make = partial(nn.Linear, width, layer.outputs, bias=layer.bias)
-        setattr(network, name, weights.new(make, spread, draws))
+        made = nn.Linear(width, layer.outputs, bias=layer.bias)
+        setattr(network, name, weights.draw(made, spread, draws))
 
 
 def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:

@@ -1,6 +1,5 @@
 """Trained models are folders that transformers loads as they are, to our very numbers."""
 
-import json
 import subprocess
 import sys
 
@@ -52,15 +51,6 @@ def test_check_says_what_the_folder_is(retriever, tiny):
         checkpoint.check(retriever, "reranker")
     with pytest.raises(InputError, match="no cdmae.json"):
         checkpoint.load(tiny.encoder, "retriever")
-
-
-def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path):
-    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / name).write_bytes((tiny.encoder / name).read_bytes())
-    described = {"kind": "reranker", "max_length": 9, "precision": "fp32"}
-    (tmp_path / "cdmae.json").write_text(json.dumps(described))
-    with pytest.raises(InputError, match=r"lacks bert\.pooler\.dense\.bias, .* and 1 more weights"):
-        checkpoint.load(tmp_path, "reranker")
 
 
 def test_searching_stored_vectors_imports_no_transformers():

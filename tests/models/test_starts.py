@@ -52,14 +52,12 @@ def test_random_weights_have_the_given_size_and_spread(tokenizer):
 
 
 def test_random_weights_are_a_function_of_their_seed(tokenizer):
-    state = torch.get_rng_state()
     one, again, other = (
         checkpoint.start_encoder(SMALL, tokenizer, seed).state_dict() for seed in (1, 1, 2)
     )
     assert all(torch.equal(one[name], again[name]) for name in one)
     name = "bert.encoder.layer.0.output.dense.weight"
     assert not torch.equal(one[name], other[name])
-    assert torch.equal(state, torch.get_rng_state())
 
 
 # --- checkpoints ----------------------------------------------------------------------------------
