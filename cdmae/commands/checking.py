@@ -40,7 +40,7 @@ def check(
     own &= numbers["seeds"] == " ".join(map(str, config.seed))
     if not own.any():
         raise InputError(
-            f"{path} has no table for these config files and seeds; its tables name theirs under "
+            f"{path} has no table for these config files and seeds; expected values of its columns "
             "configfile and seeds"
         )
     results = frames.read_results(existing(place(config.results, "report")))

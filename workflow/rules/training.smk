@@ -67,7 +67,7 @@ rule train:
         mem_mb=memory(32000, times=3, is_training=True),
         runtime=1440,
     params:
-        call=lambda wildcards: f"{trainer_of(wildcards)[0]}.train",
+        call="cdmae.finetuning.task.train",
         code=code(trainer_of),
         settings=training,
         state=lambda wildcards, output: f"{results}/state/train/{wildcards.system}",
