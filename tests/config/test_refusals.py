@@ -175,6 +175,8 @@ def mistakes(tmp_path, monkeypatch):
         ("seed: 1\nsystems:\n  a.b: {kind: bm25}\n", "systems.a.b", "0.yaml, line 3"),
         ("starts:\n  small: {positions: 100}\n", "encoders.cdmae.max_length",
          "default.yaml, line 13"),
+        ("collections:\n  mine:\n    source: beir\n    path: nowhere\n", "collections.mine",
+         "0.yaml, line 4"),
         ("systems:\n  no: {kind: bm25}\n", "", "0.yaml, line 2"),
         ("seed: 1\nseed: 2\n", "", "0.yaml, line 2"),
         ("a: [1\n", "", "0.yaml, line 2"),
