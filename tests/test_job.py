@@ -40,7 +40,7 @@ def job(**resources):
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """A function that starts a script in a folder, of which it is the only output."""
+    """A function that starts a script in a folder."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "input").write_text("one")

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from transformers import BertTokenizer
 
@@ -84,12 +85,15 @@ def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, monkeypa
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
+def test_tokens_of_a_collection_are_the_same_files(tokenizer, tmp_path, threads):
     texts = ODD + ENGLISH
     titles = [texts[-row] for row in range(len(texts))]
     write_tokens(tmp_path / "whole", tokenise.tokenise(table(titles, texts), tokenizer, 1))
-    parts = (table([title], [text]) for title, text in zip(titles, texts, strict=True))
-    tokenise.tokenise_to(tmp_path / "streamed", parts, tokenizer, threads)
+    passages = table(titles, texts)
+    passages = passages.add_column(0, "passage_id", pa.array(map(str, range(len(texts)))))
+    pq.write_table(passages, tmp_path / "passages.parquet", row_group_size=1)
+    read = tmp_path / "passages.parquet"
+    tokenise.tokenise_to(tmp_path / "streamed", read, tokenizer, threads)
     for name in (f"{name}.npy" for name in TOKENS):
         whole, streamed = (tmp_path / "whole" / name, tmp_path / "streamed" / name)
         assert whole.read_bytes() == streamed.read_bytes()
