@@ -26,11 +26,13 @@ from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassificat
 
 from benchmarks import forms
 from benchmarks.forms import ONE_CHUNK, chunk_of
-from cdmae.config.heads import Dense, Multi, Sparse
-from cdmae.finetuning import losses, retriever
-from cdmae.finetuning.objectives import Objective
+from cdmae.config.heads import Dense, Multi, Retriever, Sparse
+from cdmae.finetuning import losses
+from cdmae.finetuning.objectives import Batch
 from cdmae.finetuning.regulariser import Sparsity
+from cdmae.finetuning.retriever import RetrieverTask
 from cdmae.models import linear
+from cdmae.models.checkpoint import Model
 from cdmae.models.heads import multi
 from cdmae.models.ragged import Ragged, joined
 from cdmae.training import setup
@@ -71,6 +73,7 @@ FORMS = {
 DEFAULTS = {"dense": ("tiny", 64, 32), "sparse": ("default", 32, 4), "multi": ("default", 32, 4)}
 FLOPS = 5e-3  # weight of both regularisers of a sparse head
 DIMENSIONS = 128  # of multi-vectors
+ALONE = Ranks()
 MASK = 4  # the word-piece that fills the queries of multi-vectors
 
 
@@ -83,7 +86,7 @@ def lengths(count: int, mean: float, longest: int, generator: np.random.Generato
     return np.clip(drawn, 5, longest).astype(np.int64)
 
 
-def batch(size: str, queries: int, group: int) -> retriever.Batch:
+def batch(size: str, queries: int, group: int) -> Batch:
     """Draw a step of random texts."""
     _, _, vocabulary, longest_query, longest = SIZES[size]
     generator = np.random.default_rng(1)
@@ -96,10 +99,10 @@ def batch(size: str, queries: int, group: int) -> retriever.Batch:
     )
     starts = np.concatenate([[0], np.cumsum(every)])
     ids = generator.integers(5, vocabulary, starts[-1])
-    return retriever.Batch(Ragged(ids, starts), queries, None, None)
+    return Batch(Ragged(ids, starts), queries, None, None)
 
 
-def filled(size: str, queries: int, group: int) -> retriever.Batch:
+def filled(size: str, queries: int, group: int) -> Batch:
     """Draw a step of random texts, with queries filled up; all word-pieces have vectors."""
     work = batch(size, queries, group)
     length = SIZES[size][3]
@@ -110,7 +113,7 @@ def filled(size: str, queries: int, group: int) -> retriever.Batch:
     ]
     both = joined(Ragged.of(longer), work.sequences.cut(slice(queries, len(work.sequences))))
     flags = np.zeros(len(both.values), np.uint8)
-    return retriever.Batch(Ragged(both.values, both.starts, flags=flags), queries, None, None)
+    return Batch(Ragged(both.values, both.starts, flags=flags), queries, None, None)
 
 
 def pairs(size: str, count: int) -> Ragged:
@@ -172,7 +175,7 @@ def padded(read: Ragged, rows: np.ndarray) -> dict[str, Tensor]:
     return {"input_ids": tensor(ids), "attention_mask": tensor(mask.astype(np.int64))}
 
 
-def columns(work: retriever.Batch) -> list[dict[str, Tensor]]:
+def columns(work: Batch) -> list[dict[str, Tensor]]:
     """Return a padded batch of the queries, and one for each rank of passages in a group."""
     read = work.sequences
     queries = work.queries
@@ -210,7 +213,7 @@ class Wrapped(nn.Module):
         return {"token_embeddings": vectors, "attention_mask": inputs["attention_mask"]}
 
 
-def sorted_step(model: BertModel, work: retriever.Batch, chunk: int) -> Tensor:
+def sorted_step(model: BertModel, work: Batch, chunk: int) -> Tensor:
     """Run a dense step with gradient caching, in padded chunks that are sorted by length."""
     read = work.sequences
     order = np.argsort(read.lengths, kind="stable")
@@ -232,7 +235,7 @@ def sorted_step(model: BertModel, work: retriever.Batch, chunk: int) -> Tensor:
     return loss
 
 
-def padded_step(model: nn.Module, work: retriever.Batch, head: str) -> Tensor:
+def padded_step(model: nn.Module, work: Batch, head: str) -> Tensor:
     """Run a step of the padded batch, with all its logits or products of vectors."""
     read = work.sequences
     count = work.queries
@@ -255,9 +258,7 @@ def padded_step(model: nn.Module, work: retriever.Batch, head: str) -> Tensor:
     return loss
 
 
-def library_step(
-    model: nn.Module, work: retriever.Batch, chunk: int, head: str, *, cached: bool
-) -> Tensor:
+def library_step(model: nn.Module, work: Batch, chunk: int, head: str, *, cached: bool) -> Tensor:
     """Run a step of sentence-transformers' loss, plain or with gradient caching."""
     encoder = Wrapped(model, head).train()
     how = {"mini_batch_size": chunk} if cached else {}
@@ -284,10 +285,18 @@ def library_step(
     return loss
 
 
+def task(
+    network: nn.Module, stage: Retriever, group: Ranks = ALONE, sparsity: Sparsity | None = None
+) -> RetrieverTask:
+    """Make the training of a retriever without its data."""
+    model = Model("retriever", network, None, {}, stage.precision)
+    return RetrieverTask("ours", model, None, stage, 1, group, sparsity)
+
+
 # --- the comparison -------------------------------------------------------------------------------
 
 
-def step(form: str, model: nn.Module, work: retriever.Batch, given: argparse.Namespace) -> float:
+def step(form: str, model: nn.Module, work: Batch, given: argparse.Namespace) -> float:
     """Run one forward and backward pass; return the loss."""
     head = given.head
     if form.startswith("ours"):
@@ -306,9 +315,7 @@ def step(form: str, model: nn.Module, work: retriever.Batch, given: argparse.Nam
             weights = {"query_flops": FLOPS, "passage_flops": FLOPS, "flops_warmup": 0}
             stage = Sparse(**common, **weights)
             sparsity = Sparsity(stage, "ours", 1, model.config.vocab_size)
-        objective = Objective(stage, sparsity)
-        found = retriever.learn(model, work, objective, Ranks(), seed=1, step=0)
-        return found["loss"].item()
+        return task(model, stage, sparsity=sparsity).learn(work, 0)["loss"].item()
     with setup.autocast(forms.precision(form), torch.device("cpu")):
         if form.startswith("sorted"):
             return sorted_step(model, work, given.chunk).item()

@@ -41,8 +41,7 @@ from torch import Tensor, nn
 from benchmarks import finetuning, forms, pretraining
 from cdmae.config.heads import Dense
 from cdmae.config.stages import Reranker
-from cdmae.finetuning import reranker, retriever
-from cdmae.finetuning.objectives import Objective
+from cdmae.finetuning.reranker import Batch, RerankerTask
 from cdmae.models import attention, packed
 from cdmae.models.checkpoint import Model
 from cdmae.plan import flops, machine
@@ -186,8 +185,8 @@ def retriever_step() -> tuple[nn.Module, Learn]:
     network = finetuning.network("tiny")
 
     def learn(precision: str, group: Ranks) -> Tensor:
-        objective = Objective(replace(stage, precision=precision))
-        return retriever.learn(network, batch, objective, group, seed=1, step=0)["loss"]
+        chosen = replace(stage, precision=precision)
+        return finetuning.task(network, chosen, group).learn(batch, 0)["loss"]
 
     return network, learn
 
@@ -198,11 +197,12 @@ def reranker_step() -> tuple[nn.Module, Learn]:
     rest = {"forward_factor": 1, "chunk": 8, "max_length": 144}
     stage = Reranker(collection="c", group=4, rdrop=1.0, **rest)
     network = finetuning.cross_encoder("tiny")
-    batch = reranker.Batch(finetuning.pairs("tiny", 24))
+    batch = Batch(finetuning.pairs("tiny", 24))
 
     def learn(precision: str, group: Ranks) -> Tensor:
         chosen = replace(stage, precision=precision)
-        return reranker.learn(network, batch, chosen, group, seed=1, step=0)["loss"]
+        model = Model("reranker", network, None, {"max_length": 144}, precision)
+        return RerankerTask("tiny", model, None, chosen, 1, group).learn(batch, 0)["loss"]
 
     return network, learn
 
@@ -294,7 +294,7 @@ def _finetuning(device: torch.device, sizes: SimpleNamespace) -> Rows:
     batch = finetuning.batch(sizes.network, *sizes.group)
     stage = Dense(collection="c", passage_length=144, temperature=1.0, chunk=sizes.chunk)
     group = Ranks(device=device)
-    ours = partial(retriever.learn, network, batch, Objective(stage), group, seed=1, step=0)
+    ours = partial(finetuning.task(network, stage, group).learn, batch, 0)
 
     def theirs() -> None:
         with torch.device(device), setup.autocast("bf16", device):

@@ -10,9 +10,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _DIGITS = 16  # hexadecimal digits of a digest
 LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
@@ -84,6 +87,19 @@ def read_json(path: Path | str) -> Any:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:  # also for bytes that are not UTF-8
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
+
+
+def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
+    """Read a tab-separated file; raise `InputError` if it is empty or damaged.
+
+    options: arguments of `pandas.read_csv`.
+    """
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path, sep="\t", **options)
+    except ValueError as error:  # includes errors of pandas' parser
+        raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None
 
 
 def digest(path: Path | str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +32,11 @@ class Run:
         """Return the number of queries Q."""
         return len(self.starts) - 1
 
+    @property
+    def queries(self) -> np.ndarray:
+        """Return the query of each ranked passage, int64 [N]."""
+        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+
     def ranked(self, query: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the passages and the scores of one query, as views."""
         cut = slice(self.starts[query], self.starts[query + 1])
@@ -46,15 +49,6 @@ class Run:
         kept = ranks < depth
         starts = np.concatenate([[0], np.cumsum(np.minimum(lengths, depth))])
         return Run(self.passages[kept], self.scores[kept], starts)
-
-    def split(self, counts: Iterable[int]) -> list[Run]:
-        """Split a run into runs of consecutive queries; counts: the number of queries per run."""
-        runs = []
-        for first, last in pairwise(np.cumsum([0, *counts]).tolist()):
-            starts = self.starts[first : last + 1]
-            cut = slice(starts[0], starts[-1])
-            runs.append(Run(self.passages[cut], self.scores[cut], starts - starts[0]))
-        return runs
 
     @classmethod
     def of(cls, passages: list[np.ndarray], scores: list[np.ndarray]) -> Run:

@@ -6,7 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,11 @@ from cdmae.collections.store import Collection, write_collection
 from cdmae.config.heads import Dense, Multi, Regularised, Sparse, Unified
 from cdmae.config.recipe import Stage
 from cdmae.config.stages import Reranker
-from cdmae.finetuning import reranker, retriever
-from cdmae.finetuning.objectives import Objective
+from cdmae.finetuning import reranker, retriever, task
 from cdmae.finetuning.regulariser import Sparsity
-from cdmae.finetuning.retriever import Teachers
-from cdmae.finetuning.task import Data, Inputs
+from cdmae.finetuning.reranker import RerankerTask
+from cdmae.finetuning.retriever import RetrieverTask
+from cdmae.finetuning.task import Data, FineTuning, Inputs
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.runs import Run, write_run
@@ -42,7 +42,6 @@ class TinyTask(Task):
     network: torch.nn.Module
     settings: Stage
     schedule: Schedule
-    columns = ("step", "loss", "gradient_norm", "skipped", "learning_rate")
 
     def batches(self, begin):
         return iter(range(begin, self.schedule.last))
@@ -159,49 +158,50 @@ def data_of(tiny: Tiny, recipe: Stage, model, **changed) -> Data:
     return Data.read(Inputs(**tiny.inputs() | changed), recipe, model, seed=1)
 
 
-def task_of(tiny: Tiny, recipe: Stage, model, group: Ranks = ALONE, **changed):
+def task_of(tiny: Tiny, recipe: Stage, model, group: Ranks = ALONE, **changed) -> FineTuning:
     """The training of a retriever or reranker, as its command sets it up."""
     inputs = Inputs(**tiny.inputs() | changed)
     data = Data.read(inputs, recipe, model, seed=1)
-    kinds = {"reranker": reranker.reranker_task, "retriever": retriever.retriever_task}
-    return kinds[recipe.kind]("tiny", model, data, recipe, inputs, 1, group)
+    kind = {"reranker": reranker, "retriever": retriever}[recipe.kind]
+    return kind.set_up("tiny", model, data, recipe, inputs, 1, group)
 
 
 def prepared(tiny: Tiny, recipe: Stage, folder: Path, teacher: Path | None = None):
     """A model that begins with the encoder in a folder, in float64, and its first batch."""
     model = checkpoint.start_model(folder, recipe.kind, seed=5, **recipe.model())
     model.network.double()
-    data = data_of(tiny, recipe, model)
-    taught = Teacher.read(teacher) if teacher else None
-    rows = np.arange(6)
+    made = simple_task(model, recipe, data=data_of(tiny, recipe, model))
+    made = replace(made, teacher=Teacher.read(teacher) if teacher else None)
+    return model, made.draw(np.arange(6), 0)
+
+
+def simple_task(model, recipe: Stage, group: Ranks = ALONE, data: Data | None = None) -> FineTuning:
+    """A training without teachers, of 8 steps."""
+    given = ("tiny", model, data, recipe, 1, group)
     if recipe.kind == "reranker":
-        return model, reranker.batch(data, rows, 0, model, taught)
-    return model, retriever.batch(data, rows, 0, model, recipe, Teachers(taught))
+        return RerankerTask(*given)
+    words = model.network.config.vocab_size
+    regularised = isinstance(recipe, Regularised)
+    return RetrieverTask(*given, Sparsity(recipe, "tiny", 8, words) if regularised else None)
 
 
 def learn(model, batch, recipe: Stage, group: Ranks = ALONE, step: int = 0):
     """The numbers and the gradient of a step, added up over the processes."""
     network = model.network
     network.zero_grad(set_to_none=True)
-    if recipe.kind == "reranker":
-        numbers = reranker.learn(network, batch, recipe, group, seed=1, step=step)
-    else:
-        regularised = isinstance(recipe, Regularised)
-        sparsity = Sparsity(recipe, "tiny", 8, network.config.vocab_size) if regularised else None
-        objective = Objective(recipe, sparsity)
-        numbers = retriever.learn(network, batch, objective, group, seed=1, step=step)
+    numbers = simple_task(model, recipe, group).learn(batch, step)
     add_up(network.parameters(), numbers, group)
     return numbers, gradients(network)
 
 
-def train(trainer, tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
-    """The model that `cdmae.finetuning.retriever` or `.reranker` makes of the tiny collection."""
+def train(tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
+    """The model that a training on the tiny collection ends with."""
     if (folder / "model").exists():  # whose state the workflow would have deleted
         shutil.rmtree(folder / "state", ignore_errors=True)
     names = {field.name for field in fields(Inputs)}
     files = Inputs(**tiny.inputs() | {key: changed.pop(key) for key in names & changed.keys()})
     how = {"name": "tiny", "settings": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
-    trainer.train(**how | changed, files=files, output=folder / "model")
+    task.train(**how | changed, files=files, output=folder / "model")
     return folder / "model"
 
 

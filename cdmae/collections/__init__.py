@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator
 
 from cdmae.collections import leakage
 from cdmae.collections.leakage import Holdout, HoldoutSeed
@@ -32,13 +34,11 @@ CHOICES = ("holdout", "holdout_seed", "train_queries", "unlabelled")
 class Source:
     """Hold a source's settings, and define the methods that the workflow calls, with defaults.
 
-    queries_are_cut: whether each query is a sentence that was cut from its relevant passages.
     shared: the entry of `collections` whose passages are this collection's; empty for own ones.
     writer: the sequence-to-sequence model by which another job writes the texts that `load` reads
     from the file `texts`; empty without such a job.
     """
 
-    queries_are_cut = False
     shared = ""
     writer = ""
 
@@ -68,36 +68,45 @@ class Source:
         """List the modules of the sources from which the collection is made."""
         return []
 
-    def threads(self) -> int:
-        """Return the number of threads that `load` can use."""
-        return 1
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
+        """Estimate the passages, the words per passage, and the queries by split of the data."""
+        raise NotImplementedError
 
-    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
-        """Estimate the passages, the words per passage, and the queries in each split of the data.
-
-        Returns None if the numbers are not known.
-        """
-        return None
-
-    def expected(self) -> tuple[int, float, dict[str, int]] | None:
+    def expected(self) -> tuple[int, float, dict[str, int]]:
         """Estimate as `estimate` does, with the queries in each split of the collection."""
-        known = self.estimate()
-        if known is None:
-            return None
-        passages, words, queries = known
+        passages, words, queries = self.estimate()
         return passages, words, leakage.queries_after(queries, self.holdout)
 
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Read or make the data; ``about`` counts the rows that were read and dropped.
 
-        The result depends neither on the number of threads nor on the config's `seed`.
+        The result does not depend on the config's `seed`.
         """
         raise NotImplementedError
 
-    def load(self, threads: int = 1) -> Collection:
+    def load(self) -> Collection:
         """Read or make the collection, with the splits that are held out."""
         self.judged()  # checks `holdout`
-        return leakage.hold_out(self.read(threads), self.holdout, self.holdout_seed)
+        return leakage.hold_out(self.read(), self.holdout, self.holdout_seed)
+
+
+def nested(values: dict[str, Any]) -> dict[str, Any]:
+    """Give the settings of a collection within another the types of their source, without defaults.
+
+    Raises `InputError` if a job would have to write its texts first.
+    """
+    made = settings_of(values)
+    if made.writer:
+        raise InputError(
+            f"model is {show(made.writer)}, but only an entry of `collections` can have its texts "
+            "written; expected `texts`, a file"
+        )
+    known = asdict(made) | {"source": str(values["source"])}
+    return {name: known[name] for name in values if name != "language"}
+
+
+# the settings of another collection: a `source` and its settings
+Nested = Annotated[dict[str, Any], AfterValidator(nested)]
 
 
 class Derived(Source):
@@ -105,27 +114,15 @@ class Derived(Source):
 
     of: dict[str, Any]
 
-    def __post_init__(self) -> None:
-        """Convert the settings of the other collection; refuse a source within itself."""
-        own = type(self).__module__.rpartition(".")[2]
-        if self.of.get("source") == own:
-            raise InputError(f"of.source is {own}; expected another source")
-        object.__setattr__(self, "of", typed(self.of, "of"))  # settings are frozen
-
     @property
     def bases(self) -> list[Source]:
         """Return the settings of the other collections."""
-        return [nested(self.of, "of")]
+        return [settings_of(self.of)]
 
     @property
     def base(self) -> Source:
         """Return the settings of the other collection."""
         return self.bases[0]
-
-    @property
-    def queries_are_cut(self) -> bool:  # type: ignore[override]
-        """Return whether each query of the other collection is cut from its relevant passages."""
-        return self.base.queries_are_cut
 
     def own_splits(self) -> dict[str, bool]:
         """Return the splits of the other collection."""
@@ -145,10 +142,6 @@ class Derived(Source):
     def modules(self) -> list[str]:
         """List the modules of the other collections' sources."""
         return [name for base in self.bases for name in (type(base).__module__, *base.modules())]
-
-    def threads(self) -> int:
-        """Return the number of threads that reading the other collections can use."""
-        return max(base.threads() for base in self.bases)
 
 
 def pinned(package: str) -> str:
@@ -181,32 +174,12 @@ def source(name: str) -> ModuleType:
     return importlib.import_module(f"cdmae.collections.sources.{name}")
 
 
-def settings_of(values: Mapping[str, Any], key: str) -> Source:
-    """Make the source that the settings `values` at `key` of the config name."""
+def settings_of(values: Mapping[str, Any], *keys: str) -> Source:
+    """Make the source that the settings `values` at `keys` of the config name."""
     own = dict(values)
     own.pop("language", "")  # which no source reads
     module = source(str(own.pop("source", "")))
-    return parse(module.Settings, own, key)
-
-
-def nested(values: Mapping[str, Any], key: str) -> Source:
-    """Make the source that the settings `values` name, nested under `key` of another source.
-
-    Raises `InputError` if a job would have to write its texts first.
-    """
-    made = settings_of(values, key)
-    if made.writer:
-        raise InputError(
-            f"{key}.model is {show(made.writer)}, but only an entry of `collections` can have its "
-            f"texts written; expected {key}.texts, a file"
-        )
-    return made
-
-
-def typed(values: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return nested settings with the types of their source, without the source's defaults."""
-    known = asdict(nested(values, key)) | {"source": str(values["source"])}
-    return {name: known[name] for name in values if name != "language"}
+    return parse(module.Settings, own, *keys)
 
 
 def relevant_queries(collection: Collection) -> dict[str, int]:

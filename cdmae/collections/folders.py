@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,8 @@ class Folder(Source):
         queries = {split: len({row[0] for _, row in rows.rows()}) for split, rows in asked.items()}
         return *parts.passages.size(), queries
 
-    def read(self, threads: int) -> Collection:
-        """Read the files; `threads` is not used because nothing is computed."""
+    def read(self) -> Collection:
+        """Read the files."""
         name = type(self).__module__.rpartition(".")[2]
         return judged.load(self.parts(), {"source": name, "titles": self.titles})
 
@@ -61,10 +62,9 @@ def files_below(folder: Path) -> list[Path]:
 
 def tables_at(folder: Path, name: str, suffixes: tuple[str, ...]) -> list[Path]:
     """Return the table `name` of a folder, or all tables in its folder `name`, as at the hub."""
-    inside = (folder / name).glob("[!.]*")
-    found = sorted(path for path in inside if suffix_of(path) in suffixes)
     alone = by_split(path for path in folder.glob(f"{name}.*") if suffix_of(path) in suffixes)
-    return alone.get(name, found)
+    inside = by_split((folder / name).glob("*")).values()
+    return alone.get(name, list(chain.from_iterable(inside)))
 
 
 def by_split(paths: Iterable[Path]) -> dict[str, list[Path]]:

@@ -7,16 +7,16 @@ dropped or absent are kept and counted: every system misses them, as in trec_eva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae import scripts
 from cdmae.collections import tables
 from cdmae.errors import InputError
 from cdmae.terminal import printable
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # the share of judgments whose queries or passages a collection may lack, as published ones do;
 # wrong ids are usually wrong in all of them
 MOST_ABSENT = 0.5
+JUDGED = ("split", "query_id", "text", "passage_id", "grade")
 _SAMPLE = 1000  # rows of each file from which the size of a collection is estimated
 
 
@@ -76,6 +77,29 @@ class Parts:
     passages: Rows
     queries: dict[str, Rows]
     qrels: dict[str, Rows]
+
+
+def collected(
+    passages: pa.Table, judged: pd.DataFrame, splits: Mapping[str, bool], about: dict[str, Any]
+) -> Collection:
+    """Make a collection from a frame with the columns `JUDGED`, which has a row per judgment.
+
+    Of repeated judgments, the highest grade counts. splits: whether each keeps its judgments.
+    """
+    from cdmae.collections.store import Collection
+
+    keys = ["split", "query_id", "passage_id"]
+    judged["grade"] = judged.groupby(keys)["grade"].transform("max")
+    judged = judged.drop_duplicates(keys)
+    queries = {}
+    qrels = {}
+    for split, has_judgments in splits.items():
+        rows = judged[judged["split"] == split]
+        asked = rows[["query_id", "text"]]
+        queries[split] = asked.drop_duplicates("query_id", ignore_index=True)
+        if has_judgments:
+            qrels[split] = rows[["query_id", "passage_id", "grade"]].reset_index(drop=True)
+    return Collection(passages, queries, qrels, about)
 
 
 def load(parts: Parts, about: dict[str, Any]) -> Collection:

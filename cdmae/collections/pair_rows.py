@@ -82,16 +82,6 @@ def read(path: Path, query: str = "", positive: str = "") -> Iterator[tuple[int,
         raise InputError(f"{path} holds no pairs; add rows, or remove the table from the config")
 
 
-def is_table(path: Path, query: str) -> bool:
-    """Return whether a file is a table of pairs; a ``.tsv`` without their header is a TREC run."""
-    suffix = tables.suffix_of(path)
-    if suffix != ".tsv":
-        return bool(suffix)
-    _, header = next(tables.lines(path), (0, ""))
-    names = {name.strip('"').casefold() for name in header.split("\t")}
-    return not names.isdisjoint([query.casefold()] if query else QUERY)
-
-
 def column(row: Row, names: tuple[str, ...], what: str, given: str = "") -> str:
     """Return the name of a column of a table, given or found by its usual names in a row."""
     known = [given.casefold()] if given else list(names)
@@ -142,12 +132,8 @@ def _passages(row: Row, key: str) -> list[Passage]:
     """Return the passages of a column: a text, or a list of texts or objects."""
     found = []
     for value in row.values_of(key):
-        if not isinstance(value, dict):
-            found.append(Passage(Row(row.path, row.number, {key: value}).text(key)))
-            continue
-        inner = Row(row.path, row.number, {**value, key: value.get("text")})
-        name = inner.text(*IDS, required=False)
-        title = inner.text("title", required=False)
+        inner = Row(row.path, row.number, value if isinstance(value, dict) else {key: value})
+        name, title, text = inner.passage(texts=("text", key))
         score = next(iter(inner.numbers("score")), None)
-        found.append(Passage(inner.text(key), title, name, score))
+        found.append(Passage(text, title, name, score))
     return found

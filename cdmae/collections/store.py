@@ -217,15 +217,6 @@ def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
     return _read_split(folder, "qrels", QRELS, split)
 
 
-def judged_queries(folder: Path | str) -> dict[int, str]:
-    """Return a relevant query of each passage that has one, by the passage's row."""
-    queries = read_frame(Path(folder) / "queries.parquet", QUERIES)
-    qrels = read_frame(Path(folder) / "qrels.parquet", QRELS)
-    queries["query"] = queries.groupby("split").cumcount()
-    relevant = qrels[qrels["grade"] > 0].merge(queries, on=["split", "query"])
-    return dict(zip(relevant["passage"].tolist(), relevant["text"].tolist(), strict=True))
-
-
 def _read_split(folder: Path | str, name: str, schema: pa.Schema, split: str) -> pd.DataFrame:
     frame = read_frame(Path(folder) / f"{name}.parquet", schema)
     splits = frame["split"].unique().tolist()

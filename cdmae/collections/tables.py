@@ -84,6 +84,13 @@ class Row:
             raise self.fault(f"{key} is {show(value)}; expected text")
         return value
 
+    def passage(
+        self, titles: tuple[str, ...] = TITLE, texts: tuple[str, ...] = TEXT
+    ) -> tuple[str, str, str]:
+        """Return the id, title and text of a passage; only the text is required."""
+        name = self.text(*IDS, required=False)
+        return name, self.text(*titles, required=False), self.text(*texts)
+
     def values_of(self, key: str) -> list[Any]:
         """Return the values of a column, which may hold a list."""
         value = self.values.get(key)
@@ -117,7 +124,7 @@ class Row:
 def fault(path: Path, number: int, words: str) -> InputError:
     """Return the error for a row."""
     unit = "row" if suffix_of(path) in (".json", ".parquet") else "line"
-    return InputError(f"{path}, {unit} {number}: {words}")
+    return InputError(words, place=f"{path}, {unit} {number}")
 
 
 # --- passages, queries and judgments --------------------------------------------------------------
@@ -147,26 +154,28 @@ def judgments(path: Path) -> Iterator[tuple[int, tuple[str, str, int]]]:
     first line may be a header. A row of another table has the columns of the Hugging Face hub, or
     LoTTE's list of all relevant passages.
     """
-    if suffix_of(path) not in ("", ".tsv"):
-        for row in rows(path):
-            query = row.text(*QUERY_IDS)
-            if "answer_pids" in row.values:
-                for passage in row.values_of("answer_pids"):
-                    yield row.number, (query, str(passage), 1)
-                continue
+    if suffix_of(path) == ".tsv":
+        yield from _trec_judgments(path)
+        return
+    for row in rows(path):
+        query = row.text(*QUERY_IDS)
+        if "answer_pids" in row.values:
+            for passage in row.values_of("answer_pids"):
+                yield row.number, (query, str(passage), 1)
+        else:
             passage = row.text("corpus-id", "corpus_id", *IDS[2:])
             yield row.number, (query, passage, row.grade(*GRADE))
-        return
+
+
+def _trec_judgments(path: Path) -> Iterator[tuple[int, tuple[str, str, int]]]:
     for number, line in lines(path):
         cells = line.split("\t") if "\t" in line else line.split()
-        if len(cells) == 4:
-            del cells[1]  # TREC's second column is not used
-        row = Row(path, number, dict(zip(("query", "passage", "grade"), cells, strict=False)))
-        if len(cells) != 3:
+        if len(cells) not in (3, 4):
             words = "expected query id, passage id and grade, or the four columns of TREC"
-            raise row.fault(f"{len(line.split())} columns; {words}")
-        if number > 1 or cells[2].strip().lower() not in GRADE:
-            yield number, (cells[0], cells[1], row.grade("grade"))
+            raise fault(path, number, f"{len(cells)} columns; {words}")
+        query, *_, passage, grade = cells  # TREC's second column is not used
+        if number > 1 or grade.strip().lower() not in GRADE:
+            yield number, (query, passage, Row(path, number, {"grade": grade}).grade("grade"))
 
 
 def texts(path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
@@ -222,7 +231,11 @@ def opened(path: Path) -> Iterator[TextIO]:
         with open_text(path, "rt", encoding="utf-8-sig", newline="\n") as file:
             yield file
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 ({error}); convert the file to UTF-8") from None
+        with open_text(path, "rb") as file:
+            numbered = enumerate(file, start=1)
+            line = next(n for n, text in numbered if text.decode(errors="ignore").encode() != text)
+        words = f"not UTF-8 ({error.reason}); convert the file to UTF-8"
+        raise fault(path, line, words) from None
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path} cannot be read ({error}); expected a complete file") from None
 

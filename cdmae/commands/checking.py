@@ -20,10 +20,7 @@ def check(
     configfile: ConfigFiles = (),
     write: Annotated[
         bool,
-        Option(
-            "--write",
-            help="write the run's numbers into config/expected.csv, and print them in Markdown",
-        ),
+        Option("--write", help="write the run's numbers into config/expected.csv"),
     ] = False,
 ) -> None:
     """Compare a finished run with the numbers of the README, which config/expected.csv lists.
@@ -39,20 +36,19 @@ def check(
     config = configured(configfile)
     path = ROOT / "config/expected.csv"
     numbers = expected.read(path)
-    own = expected.made_by(numbers, names, config.seed)
+    own = numbers["configfile"] == " ".join(names)
+    own &= numbers["seeds"] == " ".join(map(str, config.seed))
     if not own.any():
         raise InputError(
-            f"{path} has no table for these config files and seeds; its tables name theirs under "
+            f"{path} has no table for these config files and seeds; expected values of its columns "
             "configfile and seeds"
         )
     results = frames.read_results(existing(place(config.results, "report")))
     learns = partial(systems.learns, config)
     found = expected.measured(numbers[own], results, learns)
     if write:
-        for title, table in found.groupby("table", sort=False):
-            print(f"{title}\n\n{expected.markdown(table)}\n")
         numbers[own] = found
-        expected.write(path, numbers)
+        numbers.to_csv(path, index=False, float_format=f"%.{expected.DIGITS}f")
         return
     words = expected.verdicts(numbers[own], found)
     for title, table in found.groupby("table", sort=False):

@@ -17,12 +17,12 @@ def plan(
     gpus: Annotated[
         int | None, Option(min=0, help="GPUs of another machine; 1 if only --gpu is given")
     ] = None,
-    gpu: Annotated[str, Option(help=f"their kind: {', '.join(PEAK)}")] = "",
+    gpu: Annotated[str, Option(help=f"the kind of these GPUs: {', '.join(PEAK)}")] = "",
 ) -> None:
     """Estimate the operations of a run's networks, their time, GPU-hours, and disk.
 
-    It counts the whole run, also results that exist. Without --gpus and --gpu, it is for this
-    machine.
+    The estimate is for the whole run, including results that exist already, and for this machine
+    unless --gpus or --gpu describes another one.
     """
     from snakemake.cli import parse_config
 

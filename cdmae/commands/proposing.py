@@ -42,13 +42,13 @@ def new(
     ] = "",
     source: Annotated[
         Literal["beir", "msmarco", "pairs", "text"] | None,
-        Option(help="for a folder that could be several"),
+        Option(help="the layout, if the folder fits several"),
     ] = None,
     query: Annotated[
-        str, Option(help="the column of the queries of pairs, if its name is not a usual one")
+        str, Option(help="the column with the queries of pairs, if its name is unusual")
     ] = "",
     positive: Annotated[
-        str, Option(help="the column of the relevant passages of pairs, likewise")
+        str, Option(help="the column with the relevant passages of pairs, likewise")
     ] = "",
     train: Annotated[
         bool, Option(help="--no-train: only measure the encoder, on judged queries")
@@ -57,9 +57,9 @@ def new(
 ) -> None:
     """Write a config for your own data, and print its plan and the next command.
 
-    FOLDER is in BEIR's layout or MS MARCO's, holds tables of pairs (JSONL, CSV, TSV, Parquet), or
-    holds documents (.txt, .md, .rst, .html). It may also be a single table. If the plan fails, no
-    config is written. Its results folder is named after FOLDER and --to.
+    FOLDER has the layout of BEIR or MS MARCO, or contains tables of pairs (JSONL, CSV, TSV,
+    Parquet) or documents (.txt, .md, .rst, .html). It may also be a single table. If the plan
+    fails, no config is written. The results folder is named after FOLDER and --to.
     """
     from cdmae.plan import machine, plan
     from cdmae.proposal import encoders, recipe, survey
@@ -88,7 +88,7 @@ def new(
         pieces = survey.pieces(found, published.folder if published else None, recipe.VOCABULARY)
         chosen = recipe.choose(found, here, published, name, pieces)
     elif encoder in ("", "none"):
-        raise InputError("--no-train measures a published retriever: name it with --encoder")
+        raise InputError("--no-train measures a published retriever; name one with --encoder")
     else:
         chosen = recipe.measure(found, encoders.located(encoder), name)
     for reason in chosen.reasons:

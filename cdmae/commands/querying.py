@@ -53,9 +53,7 @@ def search(
 
     from cdmae.retrieval.answers import Answer, show
 
-    answers = [
-        Answer(hit.score, hit.passage_id, hit.title or hit.summary, hit.text) for hit in hits
-    ]
+    answers = [Answer(hit.score, hit.passage_id, hit.title, hit.text) for hit in hits]
     source = config.collections[collection].settings
     path = getattr(source, "path", "")
     of = f"{engine.passages(collection):,} passages{f' of {path}' if path else ''}"
@@ -84,7 +82,7 @@ def importance(
     if not encoders:
         raise InputError(
             "no encoder of the config has importance-aware masks; "
-            "give the --configfile of a run that has one, "
+            "pass the --configfile of a run that has one, "
             "or add an encoder with decoder_masking: importance"
         )
     encoder = chosen("encoder", encoder, encoders, encoders[-1:])

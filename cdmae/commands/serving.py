@@ -29,7 +29,7 @@ def serve(
     configfile: ConfigFiles = (),
     system: Annotated[
         str,
-        Option(help="names between commas; default: all that can answer queries"),
+        Option(help="names separated by commas; default: all that can answer queries"),
     ] = "",
     port: Annotated[
         int, Option(min=0, max=65535, help="the port to listen on, or 0 for any free one")
@@ -37,8 +37,8 @@ def serve(
     judge: Annotated[
         str,
         Option(
-            help="a folder for judgments: adds a page that grades the pooled best ten passages of "
-            "the systems. `source: queries` reads the folder at any time"
+            help="a folder for judgments: adds a page for grading the systems' best ten passages. "
+            "`source: queries` reads the folder at any time"
         ),
     ] = "",
     collection: Annotated[
@@ -102,7 +102,7 @@ def judging_of(
 
     def pool(text: str) -> list[Passage]:
         hits = engine.pool(text, collection, DEPTH)
-        return [Passage(hit.passage_id, hit.title or hit.summary, hit.text) for hit in hits]
+        return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
 
     try:
         who = getpass.getuser()

@@ -6,13 +6,12 @@ the model card and the trainer need.
 
 from __future__ import annotations
 
-import pkgutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Gt, Le
 
-from cdmae.config import checks, maskings
+from cdmae.config import checks
+from cdmae.config.maskings import STRATEGIES
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
@@ -29,7 +28,6 @@ from cdmae.fields import (
     Share,
     Weight,
     asdict,
-    refusal,
     settings,
     suggestion,
     unfit,
@@ -39,14 +37,8 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 
-def concepts(package: str) -> list[str]:
-    """List the modules in a package of cdmae; a config may use their names."""
-    modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
-    return sorted(module.name for module in modules if not module.name.startswith("_"))
-
-
 MaskRatio = Annotated[Real, Gt(0), Le(0.95)]
-Masking = Literal[tuple(concepts("masking/strategies"))]
+Masking = Literal[tuple(STRATEGIES)]
 
 ESTIMATED = ("importance", "ngrams")  # what masks read from an entry of `importance`
 
@@ -62,12 +54,12 @@ class Encoder:
     in_words = ""
 
     start: Annotated[Name, Of("starts")]
-    """Name of an entry of `starts`."""
+    """The entry of `starts` with its initial weights."""
     seed: Seed = -1
 
     def reading(self, *needs: str) -> list[str]:
         """List the maskings that read one of the `needs` (`cdmae.config.maskings`)."""
-        return [masking for masking in self.maskings if maskings.reads(masking, *needs)]
+        return [name for name in self.maskings if {*needs} & {*STRATEGIES[name].reads}]
 
     @property
     def masked_by_importance(self) -> bool:
@@ -111,35 +103,35 @@ class Pretraining(Encoder):
     in_words = ""
 
     after: Annotated[str, Of("encoders")] = ""
-    """The encoder whose training it continues, with its `start` [table 5: general, then domain]."""
+    """The encoder from which it continues, with the same `start` [table 5]."""
     collection: Annotated[Name, Of("collections")] = REQUIRED
-    """The collection whose passages are the corpus."""
+    """The collection whose passages it reads."""
     encoder_masking: Masking = "whole_word"
-    """A file in cdmae/masking/strategies [decision 11]."""
+    """How the encoder's masked words are chosen [decision 11]."""
     importance: Annotated[str, Of("importance")] = ""
-    """Name of an entry of `importance`; required if a masking reads importance or n-grams."""
+    """The entry of `importance` that a masking reads."""
     encoder_ratio: MaskRatio = 0.3
     """Share of masked tokens, p_enc [4.1]."""
     sigma: Weight = 1.0
-    """Standard deviation of the noise on importance; .inf is uniform (nats) [3.2, footnote]."""
+    """Standard deviation of the noise on importance (nats); .inf: noise alone [3.2]."""
     mask_share: Share = 0.8
-    """Share of masked tokens replaced by [MASK] [eq. 1]."""
+    """Share of masked tokens that become [MASK] [eq. 1]."""
     random_share: Share = 0.1
-    """Share of masked tokens replaced at random [eq. 1]."""
+    """Share of masked tokens that become random ones [eq. 1]."""
     max_length: Length = 150
-    """Length at which passages are cut (word-pieces) [4.3]."""
+    """Maximum length of a passage (word-pieces) [4.3]."""
     batch: Positive = 2048
-    """Batch of all devices together (passages) [A]."""
+    """Passages per step, on all devices together [A]."""
     epochs: PositiveReal = 20
     """Passes over the collection [A]."""
     steps: Natural = 0
-    """Number of steps, instead of `epochs`; 0: epochs x passages // batch [A: 86,346]."""
+    """Number of steps; 0: by `epochs` [A: 86,346]."""
     take_step: Natural = 0
-    """The step that provides the encoder's weights; 0: the last step [A: 80,000]."""
+    """The step that gives the encoder's weights; 0: the last [A: 80,000]."""
     learning_rate: Rate = 3e-4
     """Peak of the linear schedule [A]."""
     weight_decay: Weight = 0.01
-    """Of AdamW [A]."""
+    """Weight decay of AdamW [A]."""
     warmup_ratio: Share = 0.1
     """Share of the steps for the warm-up [A]."""
     max_grad_norm: PositiveReal = 1.0
@@ -149,10 +141,8 @@ class Pretraining(Encoder):
     def __post_init__(self) -> None:
         """Refuse shares that add up to more than 1."""
         if self.mask_share + self.random_share > 1 + 1e-9:
-            raise InputError(
-                f"mask_share is {self.mask_share} and random_share is {self.random_share}; "
-                "expected a sum up to 1"
-            )
+            words = f" and random_share is {self.random_share}; expected a sum up to 1"
+            raise unfit(self, "mask_share", words)
 
     @property
     def maskings(self) -> tuple[str, ...]:
@@ -188,7 +178,7 @@ class Pretraining(Encoder):
         """Refuse settings that conflict with the start, the importance or the earlier encoders."""
         if self.reads_importance and not self.importance:
             words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
-            raise refusal(("importance",), words)
+            raise InputError(words, keys=("importance",), kind="missing")
         start = config.starts[self.start]
         before = config.encoders[self.after].start if self.after else self.start
         if self.start != before:
@@ -206,9 +196,7 @@ class Pooled(Pretraining):
     """An objective that trains a vector from the last layer."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """The vector that it trains: the state of the first token, or the mean over all tokens; as the
-    `pooling` of the retrievers [eq. 2].
-    """
+    """The vector that it trains: the first token's state, or the mean of all [eq. 2]."""
 
 
 @settings
@@ -216,7 +204,7 @@ class DecoderMasked(Pretraining):
     """An objective with a separate mask for its decoder."""
 
     decoder_masking: Masking = "importance"
-    """A file in cdmae/masking/strategies [3.2, Algorithm 1]."""
+    """How the decoder's masked words are chosen [Algorithm 1]."""
     decoder_ratio: MaskRatio = 0.5
     """Share of masked tokens, p_dec [4.1]."""
 
@@ -227,7 +215,7 @@ class DecoderMasked(Pretraining):
 
     def masking(self) -> dict[str, Any]:
         """Return the settings of the decoder's masks if they are importance-aware."""
-        if not maskings.reads(self.decoder_masking, "importance"):
+        if "importance" not in STRATEGIES[self.decoder_masking].reads:
             return super().masking()
         decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
         return super().masking() | decoder

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from cdmae.config.recipe import OF_A_TEACHER, Stage
-from cdmae.errors import InputError
+from cdmae.config.recipe import Stage
 from cdmae.fields import (
     Length,
     Natural,
@@ -22,6 +21,7 @@ from cdmae.fields import (
     asdict,
     pick,
     settings,
+    unfit,
 )
 
 FRAME = 2  # special tokens around a text
@@ -38,40 +38,35 @@ class Retriever(Stage):
 
     kind: Literal["retriever"] = "retriever"
     query_length: Length = 32
-    """Length at which queries are cut (word-pieces) [SimLM]."""
+    """Maximum length of a query (word-pieces) [SimLM]."""
     passage_length: Length = 144
-    """Length at which passages are cut (word-pieces) [SimLM]."""
+    """Maximum length of a passage (word-pieces) [SimLM]."""
     query_prompt: str = ""
-    """Text before each query, such as "query: "; part of `query_length` [E5, BGE]."""
+    """Text before each query, such as "query: " [E5, BGE]."""
     passage_prompt: str = ""
-    """Text before each passage, likewise [E5, BGE]."""
+    """Text before each passage [E5, BGE]."""
     in_batch: bool = True
-    """The other queries' passages are also negatives [3.4]."""
+    """Whether the other queries' passages are negatives, too [3.4]."""
     temperature: Weight = 1.0
-    """Divides the retriever's scores in the losses; 0: the standard deviation of a query's scores
-    before training [3.4: 1].
-    """
+    """Divides the scores in the losses; 0: their initial standard deviation [3.4: 1]."""
     distillation: Literal["kl", "margin_mse", "none"] = "kl"
-    """kl: divergence of the distributions over the group; margin_mse: mean squared error of the
-    differences between the positive's and each negative's score; none: the teacher only selects
-    negatives (`denoise`, `margin_bins`) [3.4: kl; margin_mse: TAS-B; none: RocketQA].
+    """kl: divergence over the group [3.4]; margin_mse: errors of the differences from the
+    positive's score [TAS-B]; none: the teacher only selects negatives [RocketQA].
     """
     denoise: Share = 0.0
-    """Removes false negatives from the contrastive loss: passages that the teacher prefers to the
-    positive with more than this probability, the sigmoid of the difference of their scores; 0: off
-    [RocketQA: 0.1].
+    """Leaves out negatives that the teacher prefers to the positive with more than this
+    probability; 0: off [RocketQA: 0.1].
     """
     labels: Share = 0.0
-    """For a split without judgments: the least probability, the softmax of the teacher's scores of
-    the mined passages divided by teacher_temperature, that labels a passage as relevant; queries
-    without such a passage are left out; 0: the split has judgments [RocketQA: 0.9].
+    """For a split without judgments: the least share of the teacher's softmax that makes a mined
+    passage relevant; 0: off [RocketQA: 0.9].
     """
     margin_bins: Natural = 0
-    """Number of equally wide bins of the difference between the teacher's scores of the positive
-    and of a negative; bins are drawn equally often; 0: negatives are [TAS-B: 10].
+    """Negatives are drawn evenly from this many bins of their margin by the teacher; 0: off [TAS-B:
+    10].
     """
     in_batch_weight: PositiveReal = 0.75
-    """Weight of the distillation from the system's `in_batch_teacher` [TAS-B: 0.75]."""
+    """Weight of the distillation from `in_batch_teacher` [TAS-B]."""
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the prompts."""
@@ -93,13 +88,11 @@ class Pooled(Retriever):
     """The settings of a dense head, or of the dense part of a unified head."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """The vector of a text: the state of its first token, or the mean over its tokens [SimLM]."""
+    """The vector of a text: the first token's state, or the mean of all [SimLM]."""
     similarity: Literal["dot", "cosine"] = "dot"
-    """cosine: the dot product of the vectors scaled to length 1 [3.4: dot; SimLM: cosine]."""
+    """Dot product of the vectors [3.4], or of vectors of length 1 [SimLM]."""
     passage_weight: Share = 0.0
-    """Weight w of the passage-centric loss: the positive must be closer to its query than to the
-    negatives; the other contrastive loss has weight 1 - w; 0: off [PAIR: 0.1].
-    """
+    """Weight of the passage-centric loss; the contrastive loss gets the rest [PAIR: 0.1]."""
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the pooling and the similarity."""
@@ -112,8 +105,8 @@ class Dense(Pooled):
 
     head: Literal["dense"] = "dense"
     topics: Natural = 0
-    """Number of topics, clusters of the queries' vectors by the initial weights; the queries of a
-    batch share a topic; 0: batches are random [TAS-B].
+    """Number of clusters of queries, by the initial weights, from which batches are drawn; 0:
+    random batches [TAS-B].
     """
 
 
@@ -125,18 +118,17 @@ class Multi(Retriever):
     dimensions: Positive = 128
     """Width of a word-piece's vector [ColBERT: 128; COIL: 32]."""
     cls_dimensions: Positive = 768
-    """With match equal: width of [CLS]'s vector, up to the encoder's [COIL: 768]."""
+    """With match equal: width of [CLS]'s vector [COIL]."""
     match: Literal["any", "equal"] = "any"
-    """any: vectors of length 1 are compared with all others [ColBERT]; equal: vectors of any length
-    are compared within the same word-piece, products below 0 count as 0, and the product of the
-    [CLS] vectors is added [COIL].
+    """any: vectors of length 1, each compared with all others [ColBERT]; equal: vectors of the same
+    word-piece, and of [CLS] [COIL].
     """
     expansion: Literal["none", "unattended", "attended"] = "unattended"
-    """With match any: whether [MASK] fills queries up to `query_length`, and whether other
-    word-pieces attend to it [ColBERT: unattended].
+    """With match any: whether [MASK] fills queries up to `query_length`, and is attended to
+    [ColBERT].
     """
     skip_punctuation: bool = True
-    """With match any: punctuation marks of passages have no vectors [ColBERT]."""
+    """With match any: whether passages have no vectors of punctuation [ColBERT]."""
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
@@ -151,72 +143,48 @@ class Regularised(Retriever):
     """The settings of the regulariser that sets most weights of a sparse head to 0."""
 
     query_flops: Weight = 5e-3
-    """Weight of the FLOPS regulariser of queries, the sum over word-pieces of the squared mean
-    weight in the global batch [SPLADE: 5e-3].
-    """
+    """Weight of the FLOPS regulariser of queries [SPLADE]."""
     passage_flops: Weight = 5e-3
-    """Weight of the FLOPS regulariser of passages [SPLADE: 5e-3]."""
+    """Weight of the FLOPS regulariser of passages [SPLADE]."""
     flops_warmup: Weight = 0.33
-    """Steps over which both weights grow quadratically from 0; up to 1: a share of all steps
-    [SPLADE: a third].
-    """
+    """Steps in which both weights grow from 0; up to 1: a share of all steps [SPLADE]."""
 
     def __post_init__(self) -> None:
         """Refuse a temperature from the initial scores."""
         if not self.temperature:
-            raise InputError(
-                "temperature is 0, which means the spread of the initial scores, but before "
-                f"training the vectors of head {self.head} are not sparse; expected above 0"
-            )
+            words = ", the spread of the initial scores, but the initial vectors of head "
+            raise unfit(self, "temperature", f"{words}{self.head} are not sparse; expected above 0")
 
 
 @settings
 class Sparse(Regularised):
     """A retriever with a weight per word-piece of the vocabulary; most are 0 [SPLADE v2]."""
 
-    # settings of the losses of `target: ranking`
-    ranked = (
-        "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch",
-        "in_batch_weight", *OF_A_TEACHER,
-    )  # fmt: skip
-
     head: Literal["sparse"] = "sparse"
     pieces: Literal["all", "own"] = "all"
-    """The word-pieces with a weight: all, by the language-model head [SPLADE v2]; own: those of the
-    text, by a new linear layer with ReLU [uniCOIL].
+    """The word-pieces with a weight: all, by the language-model head [SPLADE v2], or the text's
+    own, by a new layer [uniCOIL].
     """
     target: Literal["ranking", "recall"] = "ranking"
-    """recall, with pieces own: a word's weight, the score of its first word-piece, is regressed on
-    the share of the passage's training queries that contain the word; a query's weights are counts
-    [DeepCT, section 3.1].
+    """recall, with pieces own: the weight of a word is the share of the passage's training queries
+    that contain it [DeepCT].
     """
 
     query_weights: Literal["network", "idf"] = "network"
-    """network: queries are weighted like passages; idf, with pieces all: by a table of the IDF of
-    each word-piece over the passages of `collection`, so that no network runs for a query and
-    `query_flops` has no effect [idf: Geng et al. 2024].
+    """Weights of a query: by the network, or by a table of IDF, without a network [Geng et al.
+    2024].
     """
 
     def __post_init__(self) -> None:
         """Refuse a regression without a layer of its own."""
         super().__post_init__()
         if self.target == "recall" and self.pieces == "all":
-            raise InputError(
-                "target is recall and pieces is all; expected target recall with pieces own"
-            )
+            raise unfit(self, "target", " and pieces is all; expected recall with pieces own")
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
         own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
         return super().model() | {"head": self.head, "query_weights": self.query_weights} | own
-
-    def values(self, **teachers: bool) -> dict[str, Any]:
-        """Return the settings that affect a training; `target: recall` ignores all other losses."""
-        found = super().values(**teachers)
-        unread = self.ranked if self.target == "recall" else ()
-        if self.query_weights == "idf":
-            unread += ("query_flops",)
-        return {key: value for key, value in found.items() if key not in unread}
 
 
 @settings
@@ -229,8 +197,7 @@ class Unified(Pooled, Regularised):
 
     head: Literal["unified"] = "unified"
     dense_temperature: PositiveReal = 1.0
-    """Divides the dense head's scores; the system's score is the sparse head's plus temperature /
-    dense_temperature times the dense head's.
+    """Divides the dense head's scores; temperature / dense_temperature is their weight in a search.
     """
 
     def model(self) -> dict[str, Any]:

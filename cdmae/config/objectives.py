@@ -42,8 +42,8 @@ class EarlyLayers(Layered):
     """An encoder with a head that reads the tokens' states after the early layers."""
 
     early_layers: Natural = 0
-    """Encoder layers before the token states that the head reads; 0: half of all layers [Condenser:
-    6 of 12].
+    """Encoder layers before the token states that the head reads; 0: half of all [Condenser: 6 of
+    12].
     """
 
     def check_layers(self, layers: int, owner: str) -> None:
@@ -93,17 +93,15 @@ class Contriever(Pooled):
 
     objective: Literal["contriever"] = "contriever"
     pooling: Literal["cls", "mean"] = "mean"
-    """The vector that it trains: the state of the first token, or the mean over all tokens; should
-    equal the `pooling` of the retrievers that use this encoder [Contriever: --pooling average].
-    """
+    """As above; should equal the `pooling` of its retrievers [Contriever]."""
     crop_least: Rate = 0.05
-    """Shortest crop, as a share of the passage [Contriever: --ratio_min]."""
+    """Shortest crop, as a share of the passage [Contriever]."""
     crop_most: Rate = 0.5
-    """Longest crop, as a share of the passage [Contriever: --ratio_max]."""
+    """Longest crop, as a share of the passage [Contriever]."""
     deletion: Share = 0.1
-    """Share of the tokens of a crop that are deleted [Contriever: --prob_augmentation]."""
+    """Share of a crop's tokens that are deleted [Contriever]."""
     temperature: PositiveReal = 0.05
-    """Divides the dot products of the contrast [Contriever: --temperature]."""
+    """Divides the dot products of the contrast [Contriever]."""
 
     @property
     def maskings(self) -> tuple[str, ...]:
@@ -178,9 +176,8 @@ class Master(Layered, Decoded):
 
     objective: Literal["master"] = "master"
     complement_ratio: Share = 0.5
-    """Share of the words that are masked in a second pass of the encoder; from its vector, a
-    further decoder restores all other words; 0: without them [Zhou et al. 2022, data.py:
-    _whole_word_mask_dual].
+    """Share of the words that a second pass of the encoder masks, whose vector restores the others;
+    0: no such pass [MASTER].
     """
 
     @property
@@ -233,11 +230,9 @@ class SeedEncoder(Layered, Pooled):
 
     objective: Literal["seed"] = "seed"
     decoder_layers: Positive = 3
-    """Transformer layers of the decoder [SEED-Encoder: decoder_layers]."""
+    """Transformer layers of the decoder [SEED-Encoder]."""
     attention_span: Positive = 2
-    """Tokens that a layer of the decoder sees in addition to the vector (word-pieces)
-    [SEED-Encoder: decoder_atten_window].
-    """
+    """Tokens that the decoder sees in addition to the vector [SEED-Encoder]."""
 
 
 @settings
@@ -248,9 +243,8 @@ class SimLm(Layered, Decoded):
 
     objective: Literal["simlm"] = "simlm"
     generator: HomePath = ""
-    """A frozen generator of words with the start's vocabulary, a folder or a name (or
-    name@revision) at the hub in transformers format; empty: a small generator is trained with the
-    encoder [SimLM: google/electra-base-generator].
+    """A frozen generator with the start's vocabulary, such as google/electra-base-generator
+    [SimLM]; empty: a small one is trained with the encoder.
     """
 
     def check_layers(self, layers: int, owner: str) -> None:

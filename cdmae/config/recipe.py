@@ -44,36 +44,36 @@ class Stage:
     target = "ranking"  # a setting of the sparse head
 
     collection: Annotated[Name, Of("collections")]
-    """The collection with the training queries, judgments and passages."""
+    """The collection with the training queries."""
     split: str = "train"
     """The split of the training queries."""
     train_queries: Natural = 0
-    """Number of training queries, chosen by a stable hash; 0: all."""
+    """Number of training queries; 0: all."""
     depth: Positive = 200
-    """Number of the run's best passages that negatives come from [4.1: K1 1000, K2, K3 200]."""
+    """Negatives come from this many of the run's best passages [4.1: 200; stage 1: 1000]."""
     queries: Positive = 64
-    """Queries per step, on all devices together; 32 in stage 3 [A]."""
+    """Queries per step, on all devices together [A; stage 3: 32]."""
     group: Annotated[Whole, Ge(2)] = 32
-    """Group size per query, including one positive; 64 in stage 3 (passages) [A]."""
+    """Passages per query, one of them relevant [A; stage 3: 64]."""
     epochs: PositiveReal = 3
     """Passes over the queries [A]."""
     learning_rate: Rate = 2e-5
     """Peak of the linear schedule [A]."""
     warmup_steps: Weight = 1000
-    """Steps of the linear warm-up; a value below 1 is a share of all steps [SimLM]."""
+    """Steps of the warm-up; below 1: a share of all steps [SimLM]."""
     weight_decay: Weight = 0.0
     """Weight decay of AdamW [SimLM]."""
     max_grad_norm: PositiveReal = 1.0
     """Norm to which gradients are clipped [SimLM]."""
     random_negatives: Natural = 10
-    """Random negatives in addition to the mined ones, per query (passages) [SimLM]."""
+    """Random negatives per query, in addition to the mined ones [SimLM]."""
     chunk: Positive = 64
-    """Passages that are computed at a time (gradient caching); affects memory, and rounding."""
+    """Passages that are computed at a time (gradient caching): decides memory, and rounding."""
     precision: Precision = "auto"
     alpha: Weight = 0.2
-    """Weight of the contrastive loss in training with a teacher [4.1]."""
+    """Weight of the contrastive loss next to a teacher's [4.1]."""
     teacher_temperature: PositiveReal = 1.0
-    """Divides the teacher's scores; below 1 for scores like cosines [4.1: 1]."""
+    """Divides the teacher's scores; below 1 for cosines [4.1: 1]."""
     seed: Seed = -1
 
     def drawn(self) -> dict[str, Any]:

@@ -10,30 +10,29 @@ from pydantic.fields import FieldInfo
 from cdmae import collections
 from cdmae.config import schema
 from cdmae.config.load import Written
-from cdmae.fields import LARGEST, kinds_of, show, tags
+from cdmae.fields import kinds_of, show, tags
 
 README = Path(__file__).parents[2] / "config/README.md"
 MARK = "<!-- made by python -m cdmae.config.reference; a test checks that it is up to date -->\n"
-LIMITS = {"gt": ">{:g}", "ge": "≥{:g}", "lt": "<{:g}", "le": "≤{:g}"}
-HEAD = ["| setting | default | values | meaning |", "|---|---|---|---|"]
 
 
 def page(text: str) -> str:
-    """Return the text of the page with new tables in place of everything behind the mark."""
-    sources = {name: collections.source(name).Settings for name in collections.names()}
-    lines = [text.partition(MARK)[0] + MARK, *_section("top level", {"": Written})]
-    lines += _section("collections", sources)
+    """Return the text of the page with new lists instead of everything behind the mark."""
+    sections: dict[str, dict[str, Any]] = {"top level": {"": Written}}
     for section, union in schema.SECTIONS.items():
-        if section != "collections":
-            kinds = {" ".join(tags(kind).values()): kind for kind in kinds_of(union)}
-            lines += _section(section, kinds)
-    lines += _section("evaluation", {"": schema.Evaluation})
-    lines += _section("report", {"": schema.Report})
+        sections[section] = {" ".join(tags(kind).values()): kind for kind in kinds_of(union)}
+    names = collections.names()
+    sections["collections"] = {name: collections.source(name).Settings for name in names}
+    sections["evaluation"] = {"": schema.Evaluation}
+    sections["report"] = {"": schema.Report}
+    lines = [text.partition(MARK)[0] + MARK]
+    for title, kinds in sections.items():
+        lines += _section(title, kinds)
     return "\n".join(lines) + "\n"
 
 
 def _section(title: str, kinds: dict[str, Any]) -> list[str]:
-    """Return a section: its kinds, and a table for the settings of each class that they share.
+    """Return a section: its kinds, and a list for the settings of each class that they share.
 
     kinds: classes by the values that select them in a config.
     """
@@ -46,41 +45,37 @@ def _section(title: str, kinds: dict[str, Any]) -> list[str]:
     classes = dict.fromkeys(each for kind in kinds.values() for each in kind.__mro__[::-1])
     for owner in classes:
         rows = [
-            _row(key, rule)
+            _line(key, rule)
             for key, rule in getattr(owner, "__pydantic_fields__", {}).items()
             if key in owner.__annotations__ and rule.description and key not in tags(owner)
         ]
         having = [name for name, kind in kinds.items() if issubclass(kind, owner)]
-        if rows and len(having) < len(kinds):
-            lines += [f"Only {', '.join(having)}:", ""]
+        lacking = [name for name in kinds if name not in having]
+        if rows and lacking:
+            fewer = [f"All except {', '.join(lacking)}:", f"Only {', '.join(having)}:"]
+            lines += [min(fewer, key=len), ""]
         if rows:
-            lines += [*HEAD, *rows, ""]
+            lines += [*rows, ""]
     return lines
 
 
-def _row(key: str, rule: FieldInfo) -> str:
-    """Return the row of a setting: its default, its values or range, and its meaning."""
-    default = "required"
-    if not rule.is_required():
-        default = f"`{show(rule.get_default(call_default_factory=True))}`"
+def _line(key: str, rule: FieldInfo) -> str:
+    """Return the line of a setting: its default, its other values if they have names, and text."""
+    default = rule.get_default(call_default_factory=True)
+    values = [] if default in ("", (), {}) else [f"`{show(default)}`"]
+    if rule.is_required():
+        values = ["required"]
+    values += [f"`{show(name)}`" for name in _names(rule.annotation) if name != default]
+    bracket = f" ({', '.join(values)})" if values else ""
     meaning = " ".join((rule.description or "").split())
-    cells = (f"`{key}`", default, _values(rule.annotation, *rule.metadata), meaning)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return f"- `{key}`{bracket}: {meaning}"
 
 
-def _values(kind: Any, *limits: Any) -> str:
-    """Return the names or the range that a type allows, as far as a default does not show it."""
+def _names(kind: Any) -> list[Any]:
+    """List the values of a type that allows only these; without the empty text."""
     if get_origin(kind) is Annotated:
-        return _values(*get_args(kind))
-    if get_origin(kind) is Literal:
-        return ", ".join(map(show, get_args(kind)))
-    words = []
-    for limit in limits:
-        for name, form in LIMITS.items():
-            bound = getattr(limit, name, LARGEST)
-            if bound not in (None, LARGEST):
-                words.append(form.format(bound))
-    return " ".join(words)
+        return _names(get_args(kind)[0])
+    return [value for value in get_args(kind) if value] if get_origin(kind) is Literal else []
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` an
 `cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` the entries of
 fine-tuning, `cdmae.config.kinds` the entries of search. Entries (``encoders: {cdmae: ...}``) refer
 to each other by name: these names are the edges of the workflow's graph, and
-`cdmae.config.demands` refuses names that do not exist.
+`cdmae.config.checks` refuses names that do not exist.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from cdmae import collections, scripts
+from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import SPLIT, read_measure
 from cdmae.config.importance import Importance
@@ -32,13 +32,12 @@ from cdmae.fields import (
     Of,
     Positive,
     asdict,
-    moved,
     parse,
-    refusal,
     settings,
     show,
     suggestion,
 )
+from cdmae.tokens import scripts
 
 
 @settings
@@ -65,7 +64,7 @@ class Collection:
         try:
             return getattr(self.settings, question)()
         except InputError as error:
-            raise moved(error, ("collections", name)) from None
+            raise error.within("collections", name) from None
 
     def unfit(self, name: str, split: str) -> str:
         """Return the reason why a split is unusable, for messages; empty if it has judgments."""
@@ -84,9 +83,10 @@ def _collection(values: Any) -> Any:
         return values
     source, allowed = values.get("source"), collections.names()
     if source is None:
-        raise refusal(("source",), f" is missing; expected {', '.join(allowed)}")
+        raise InputError(f" is missing; expected {', '.join(allowed)}", keys=("source",))
     if source not in allowed:
-        raise refusal(("source",), f" is {show(source)}; {suggestion(str(source), allowed)}")
+        words = f" is {show(source)}; {suggestion(str(source), allowed)}"
+        raise InputError(words, keys=("source",))
     own = {key: value for key, value in values.items() if key not in ("source", "language")}
     of_source = parse(collections.source(source).Settings, own)
     base = values.get("of") if source != "joined" else None
@@ -101,27 +101,21 @@ class Evaluation:
     """The collections and measures of every system."""
 
     collections: Annotated[dict[str, tuple[str, ...]], Of("collections")] = EMPTY
-    """The splits of each collection that are evaluated, as in {pydocs: [dev, test]}; an empty list:
-    the collection is only searched, by `./run search`.
+    """The evaluated splits of each collection, as in {pydocs: [dev, test]}; an empty list: only
+    `./run search` uses it.
     """
     measures: tuple[str, ...] = ("RR@10", "R@50", "R@1000", "nDCG@10")
-    """Measures of ir_measures, in its notation, such as R(rel=2)@50 or Judged@10; means over the
-    queries are reported [4.1].
-    """
+    """Measures in the notation of ir_measures, such as R(rel=2)@50 or Judged@10 [4.1]."""
     relevant: dict[str, dict[str, Positive]] = EMPTY
-    """The lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; otherwise 1. Measures with
-    a binary relevance are then named like RR(rel=2)@10; nDCG uses all grades [TREC DL: 2].
-    """
+    """The lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
     lengths: Annotated[dict[str, Length], Of("collections")] = EMPTY
-    """The length at which texts of a collection are cut in a search, as in {nq: 512}; otherwise the
-    length of the stage or the system [RetroMAE: BEIR at 512].
-    """
+    """Maximum length of a collection's texts, if not the system's, as in {nq: 512} [RetroMAE]."""
     depth: Positive = 1000
-    """Number of passages per query in a run (passages) [4.1]."""
+    """Number of passages per query in a run [4.1]."""
     baseline: Annotated[str, Of("systems")] = ""
-    """The system that all others are compared with, in addition to report.compare."""
+    """The system with which all others are compared."""
     keep_vectors: bool = True
-    """Keep passages' vectors on disk, for `./run search`."""
+    """Whether passages' vectors are kept for `./run search`."""
 
     def measured(self, collection: str, split: str) -> list[str]:
         """List the measures of a split, with its lowest relevant grade."""
@@ -149,23 +143,17 @@ class Report:
     title: str = "Importance-aware masking for dense retrieval"
     """Heading of the report."""
     compare: dict[str, tuple[str, ...]] = EMPTY
-    """The systems that each system is compared with in addition to evaluation.baseline, as in
-    {mae-stage1: [bm25]}; the key "*" is for all other systems. Without `compare` and baseline,
-    every system is compared with the first BM25 system, or else the first system.
+    """Further systems with which a system is compared, as in {mae-stage1: [bm25]}; "*" is for all
+    others. By default, all are compared with BM25, or else with the first system.
     """
     methods: dict[str, str] = EMPTY
-    """The systems of the rows of the paper's tables, as in {CDMAE: stage3, w/ projection: one}; the
-    row of one table has its name, as in "table 3: RetroMAE", and a row that the paper lacks is
-    added to table 1 [4].
+    """The systems in the rows of the paper's tables, as in {CDMAE: stage3, "table 3: RetroMAE":
+    own}; a new name is added to table 1 [4].
     """
     licence: Licence = ""
-    """Licence of the trained models, for their cards, by its identifier at the hub, as in mit; it
-    must fit the licences of the collections and the initial checkpoint.
-    """
+    """Licence of the trained models, by its identifier at the hub, such as mit."""
     languages: tuple[Language, ...] = ()
-    """Languages of the text, for the models' cards, by their ISO 639 codes, such as en; or
-    multilingual, or code.
-    """
+    """Languages for the models' cards, by ISO 639 code, such as en."""
 
     def check(self, systems: Iterable[str]) -> None:
         """Refuse names of systems that do not exist."""
@@ -177,7 +165,7 @@ class Report:
         for keys, name in named:
             if name not in systems:
                 words = f" has {show(name)}, which does not exist; {suggestion(name, systems)}"
-                raise refusal(("report", *keys), words)
+                raise InputError(words, keys=("report", *keys), kind="reference")
 
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
@@ -199,11 +187,10 @@ class Config:
     """A complete, checked config."""
 
     results: HomePath = "results"
-    """Folder of every artefact; a relative path begins at the working directory."""
+    """The folder for everything that is made."""
     seed: Seeds = (42,)
-    """Seed of everything random, such as 7, or a list of seeds with which every training runs, such
-    as [42, 43, 44]; the data do not depend on it. Entries with a `seed` of their own run only with
-    that [A].
+    """Seed of everything random, or several, such as [42, 43, 44], with which every training runs;
+    the data do not depend on it [A].
     """
     collections: dict[str, Annotated[Collection, BeforeValidator(_collection)]] = EMPTY
     starts: dict[str, Start] = EMPTY

@@ -7,7 +7,7 @@ one that decides, wherever there are two.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from cdmae.config import systems
@@ -15,6 +15,7 @@ from cdmae.config import systems
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
+FEW = 30  # queries; a run with fewer may be too small to show a difference
 # names of splits for choosing, such as dev, dev2, dev/small and validation
 DEV = ("dev", "development", "validation", "valid", "val", "eval")
 _DEV = re.compile(rf"({'|'.join(DEV)})(?![a-z])", re.IGNORECASE)
@@ -64,6 +65,19 @@ def roles(config: Config) -> Roles | None:
     rest = [split for split in splits if split != deciding and split not in tuned]
     reported = max(rest, key=_first_to_report, default=deciding)
     return Roles(Split(collection, deciding), Split(collection, reported))
+
+
+def deciding(config: Config, queries: Mapping[tuple[str, str], int]) -> Split:
+    """Return the split whose queries choose the system to use, of `roles`.
+
+    Queries that people asked choose instead of queries that were made from passages, unless there
+    are fewer than `FEW`. queries: their number on each evaluated split.
+    """
+    both = roles(config)
+    made = [split for split in both if config.collections[split.collection].source == "pseudo"]
+    if made == [both.deciding] and queries.get(both.reported, 0) >= FEW:
+        return both.reported
+    return both.deciding
 
 
 def _last_to_decide(split: str, tuned: Collection[str]) -> tuple[bool, ...]:

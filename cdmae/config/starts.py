@@ -20,6 +20,7 @@ from cdmae.fields import (
     pick,
     rules_of,
     settings,
+    unfit,
 )
 
 
@@ -28,44 +29,40 @@ class Start:
     """An encoder's initial weights: a checkpoint, or random weights and a trained tokenizer."""
 
     checkpoint: HomePath = ""
-    """BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM, ModernBERT, NomicBERT or GTE:
-    a folder, or a name at the Hugging Face hub (name@revision for a commit, tag or branch);
-    excludes the other keys [4.1: Shitao/RetroMAE].
+    """A folder, or a name or name@revision at the Hugging Face hub, of a BERT, RoBERTa,
+    XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM, ModernBERT, NomicBERT or GTE; excludes the
+    other keys [4.1: Shitao/RetroMAE].
     """
     collection: Annotated[str, Of("collections")] = ""
-    """The collection that trains the tokenizer of random initial weights."""
+    """The collection on which the tokenizer is trained."""
     vocabulary: Annotated[Whole, Ge(100)] = 30522
-    """Size (word-pieces) [BERT base]."""
+    """Size of the vocabulary (word-pieces) [BERT base]."""
     strip_accents: bool = True
-    """Whether the tokenizer ignores the accents of texts in Latin script, as in French; it keeps
-    the signs of other scripts [BERT uncased].
-    """
+    """Whether the tokenizer ignores the accents of Latin letters [BERT uncased]."""
     layers: Positive = 12
     """Transformer layers [BERT base]."""
     hidden: Annotated[Whole, Ge(2)] = 768
-    """Width d_enc (dimensions) [BERT base]."""
+    """Width of a state, d_enc [BERT base]."""
     heads: Positive = 12
-    """Attention heads; a divisor of `hidden` [BERT base]."""
+    """Attention heads [BERT base]."""
     feedforward: Positive = 3072
-    """Inner width (dimensions) [BERT base]."""
+    """Width of the feed-forward layers [BERT base]."""
     positions: Length = 512
     """Longest input (word-pieces) [BERT base]."""
     initializer: PositiveReal = 0.02
     """Standard deviation of the random weights [BERT base]."""
     dropout: Share = 0.1
-    """Share of hidden values that dropout removes in training [BERT base]."""
+    """Share of hidden values that training drops [BERT base]."""
 
     def __post_init__(self) -> None:
         """Refuse sizes that heads cannot divide, and a tokenizer without a text."""
         if self.checkpoint:
             return
         if not self.collection:
-            raise InputError("checkpoint is empty, and so is collection; expected one of them")
+            words = " is empty, and so is collection; expected one of them"
+            raise InputError(words, keys=("checkpoint",))
         if self.hidden % self.heads:
-            raise InputError(
-                f"hidden is {self.hidden} and heads is {self.heads}; expected heads that divide "
-                "hidden"
-            )
+            raise unfit(self, "heads", f"; expected a divisor of hidden, which is {self.hidden}")
 
     @property
     def unread(self) -> tuple[str, ...]:

@@ -11,12 +11,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cdmae.config import splits
-from cdmae.config.schema import Config
-from cdmae.config.splits import Split
 from cdmae.evaluation.significance import Difference, paired
-
-FEW = 30  # queries; a run with fewer may be too small to show a difference
 
 
 class Choice(NamedTuple):
@@ -48,19 +43,6 @@ def choose(values: pd.DataFrame, complexity: Mapping[str, int]) -> Choice:
         if not lead.significant:
             return Choice(candidate, best, lead)
     return Choice(best, best, None)
-
-
-def deciding(config: Config, queries: Mapping[tuple[str, str], int]) -> Split:
-    """Return the split whose queries choose, of `cdmae.config.splits.roles`.
-
-    Queries that people asked choose instead of queries that were made from passages, unless there
-    are fewer than `FEW`. queries: their number on each evaluated split.
-    """
-    roles = splits.roles(config)
-    made = [split for split in roles if config.collections[split.collection].source == "pseudo"]
-    if made == [roles.deciding] and queries.get(roles.reported, 0) >= FEW:
-        return roles.reported
-    return roles.deciding
 
 
 def untuned(

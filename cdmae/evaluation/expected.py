@@ -1,24 +1,23 @@
 """The numbers in the README, and their comparison with the numbers of a finished run.
 
-``config/expected.csv`` is the only source of these numbers: a test compares the README's tables
-with it, and ``./run check`` compares a run's ``report/results.csv`` with it. A row is a number: the
-mean of a system over queries and seeds, times 100, or its lead over another system (`minus`). Its
-noise is the difference that a repetition with other seeds exceeds in 5 of 100 cases, and at least
-the rounding error. One seed measures no noise: a system that a run with several seeds trains once
-has the largest noise of its column.
+``config/expected.csv`` is the only source of these numbers. A row is a number: the mean of a system
+over queries and seeds, times 100, or its lead over another system (`minus`). Its noise is the
+difference that a repetition with other seeds exceeds in 5 of 100 cases, and at least the rounding
+error. One seed measures no noise: a system that a run with several seeds trains once has the
+largest noise of its column.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
 from cdmae.errors import InputError
-from cdmae.files import complete
 
 KEY = ["collection", "split", "measure"]
 DIGITS = 1  # after the decimal point, as in the README
@@ -31,18 +30,6 @@ def read(path: Path) -> pd.DataFrame:
     return frame.astype({"value": float, "noise": float})
 
 
-def write(path: Path, numbers: pd.DataFrame) -> None:
-    """Write the numbers."""
-    with complete(path) as aside:
-        numbers.to_csv(aside, index=False, float_format=f"%.{DIGITS}f")
-
-
-def made_by(numbers: pd.DataFrame, configfile: Sequence[str], seeds: Sequence[int]) -> pd.Series:
-    """Return which numbers a run with these config files and seeds produces."""
-    own = numbers["configfile"] == " ".join(configfile)
-    return own & (numbers["seeds"] == " ".join(map(str, seeds)))
-
-
 def measured(
     numbers: pd.DataFrame, results: pd.DataFrame, learns: Callable[[str], bool]
 ) -> pd.DataFrame:
@@ -50,30 +37,30 @@ def measured(
 
     learns: whether a seed changes a system. Raises `InputError` for a number that the run lacks.
     """
-    points = results.assign(value=100 * results["value"])
-    by_seed = points.groupby(["system", *KEY])["value"].agg(list).to_dict()
+    points = 100 * results.groupby(["system", *KEY])["value"].agg(np.array)
     found = numbers.copy()
-    once = []
     for at, row in numbers.iterrows():
         try:
-            values = pd.Series(by_seed[row["system"], *row[KEY]])
+            values = pd.Series(points[row["system"], *row[KEY]])
             if row["minus"]:
-                values = values.sub(pd.Series(by_seed[row["minus"], *row[KEY]])).dropna()
+                values = values.sub(pd.Series(points[row["minus"], *row[KEY]])).dropna()
         except KeyError as missing:
             name, collection, split, measure = missing.args[0]
             raise InputError(
                 f"the run has no {measure} of {name} on {collection} {split}; add it to the "
                 "config and run again"
             ) from None
-        once.append(len(values) == 1 and learns(row["system"]))
-        noise = 0.0
+        noise = LEAST
         if len(values) > 1:
             # Student's t: the deviation is estimated from few seeds; two runs differ by both noises
-            noise = stats.t.ppf(0.975, len(values) - 1) * math.sqrt(2) * float(values.sem())
+            half = stats.t.ppf(0.975, len(values) - 1) * math.sqrt(2) * float(values.sem())
+            noise = max(LEAST, half)
+        elif learns(row["system"]):
+            noise = math.nan
         found.loc[at, "value"] = round(float(values.mean()), DIGITS)
-        found.loc[at, "noise"] = round(max(LEAST, noise), DIGITS)
+        found.loc[at, "noise"] = round(noise, DIGITS)
     largest = found.groupby(["table", "column"])["noise"].transform("max")
-    found["noise"] = found["noise"].mask(pd.Series(once, found.index, dtype=bool), largest)
+    found["noise"] = found["noise"].fillna(largest).fillna(LEAST)
     return found
 
 
@@ -84,13 +71,3 @@ def verdicts(expected: pd.DataFrame, found: pd.DataFrame) -> pd.Series:
     words[apart <= expected["noise"]] = "OKish"
     words[apart == 0] = "OK"
     return words
-
-
-def markdown(numbers: pd.DataFrame) -> str:
-    """Format a table's rows as Markdown for the README."""
-    cells = []
-    for value, minus in zip(numbers["value"], numbers["minus"], strict=True):
-        cells.append(f"{value:{'+' if minus else ''}.{DIGITS}f}")
-    wide = numbers.assign(cell=cells).pivot(index="label", columns="column", values="cell")
-    wide = wide.loc[numbers["label"].unique(), numbers["column"].unique()]
-    return wide.to_markdown(disable_numparse=True)

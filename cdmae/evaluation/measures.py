@@ -17,7 +17,6 @@ from cdmae.config.checks import PROVIDERS, read_measure
 from cdmae.errors import InputError
 from cdmae.runs import Run
 
-COLUMNS = ("query", "passage", "grade")
 AT_ONCE = 500_000  # ranked passages; each takes about 200 bytes in the dictionaries of ir_measures
 PROVIDER = providers.FallbackProvider([providers.registry[name] for name in PROVIDERS])
 
@@ -38,11 +37,6 @@ def measure(
     counts as relevant.
     """
     query_ids = list(query_ids)
-    if len(run) != len(query_ids):
-        raise InputError(
-            f"the run has {len(run)} queries, but the split has {len(query_ids)}; "
-            "delete the run and run again"
-        )
     parsed = {name: read_measure(name) for name in measures}
     _check_grades(qrels, parsed, judgments)
     judged = _judged(qrels)
@@ -90,11 +84,10 @@ def _judged(qrels: pd.DataFrame) -> dict[int, dict[str, int]]:
     judged: dict[int, dict[str, int]] = {}
     # trec_eval's C code crashes if all grades of a query are below 0.
     clipped = qrels.assign(grade=qrels["grade"].clip(lower=0))
-    columns = (clipped[key] for key in COLUMNS)
-    for number, (query, passage, grade) in enumerate(zip(*columns, strict=True)):
-        grades = judged.setdefault(query, {})
-        name = str(passage)
+    for row in clipped.itertuples():
+        grades = judged.setdefault(row.query, {})
+        name = str(row.passage)
         if name in grades:
-            name = f"judgment {number}"
-        grades[name] = grade
+            name = f"judgment {row.Index}"
+        grades[name] = row.grade
     return judged

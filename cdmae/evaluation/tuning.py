@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -17,12 +17,11 @@ from cdmae.retrieval.fusion import Fusion
 STEPS = {2: 20, 3: 10, 4: 5}
 
 
-def mixtures(systems: int) -> Iterator[tuple[float, ...]]:
-    """Yield all weights for `systems` systems that are multiples of a step and sum to 1."""
+def mixtures(systems: int) -> list[tuple[float, ...]]:
+    """List all weights for `systems` systems that are multiples of a step and sum to 1."""
     steps = STEPS[systems]
-    for parts in product(range(steps + 1), repeat=systems):
-        if sum(parts) == steps:
-            yield tuple(part / steps for part in parts)
+    parts = np.array(list(product(range(steps + 1), repeat=systems)))
+    return list(map(tuple, (parts[parts.sum(axis=1) == steps] / steps).tolist()))
 
 
 class Tuned(NamedTuple):
@@ -47,7 +46,7 @@ def best_weights(
     runs, if the measure has no cutoff.
     """
     depth = min(depth, read_measure(name).params.get("cutoff", depth))
-    tried = list(mixtures(fusion.systems))
+    tried = mixtures(fusion.systems)
     values = np.stack(
         [
             measure(fusion.run(weights, depth), qrels, query_ids, [name])["value"].to_numpy()

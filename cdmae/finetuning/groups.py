@@ -32,6 +32,8 @@ from cdmae.runs import read_run
 from cdmae.training.setup import seed_of
 
 LISTS = ("positives", "barred", "mined")  # of `Examples`
+# (query, positive, negatives [M]) -> the probability of each negative, float64 [M]
+Chances = Callable[[int, int, np.ndarray], np.ndarray]
 ATTEMPTS = 64  # random draws before the collection is considered too small for the group
 
 
@@ -59,39 +61,6 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Balance:
-    """A teacher's scores, by whose margins negatives are drawn (TAS-B, Hofstätter et al. 2021).
-
-    scores: a function that maps queries [B] and passages [B, N] to scores, float32 [B, N]. bins:
-    the number of bins of a query's margins.
-    """
-
-    scores: Callable[[np.ndarray, np.ndarray], np.ndarray]
-    bins: int
-
-    def chances(self, query: int, positive: int, negatives: np.ndarray) -> np.ndarray:
-        """Return the probability of each of a query's negatives [M], float64 [M]."""
-        passages = np.concatenate([[positive], negatives])
-        scores = self.scores(np.array([query]), passages[None])[0].astype(np.float64)
-        return balanced(scores[0] - scores[1:], self.bins)
-
-
-def balanced(margins: np.ndarray, bins: int) -> np.ndarray:
-    """Return the probabilities with which every bin of margins is equally likely, float64 [M].
-
-    The bins divide the range of the margins [M] into equal widths; those without a negative do not
-    count. Negatives in the same bin are equally likely.
-    """
-    lowest = margins.min()
-    width = (margins.max() - lowest) / bins
-    if not width:
-        return np.full(len(margins), 1 / len(margins))
-    bin_of = np.minimum((margins - lowest) // width, bins - 1).astype(np.int64)
-    sizes = np.bincount(bin_of)
-    return 1 / (sizes[bin_of] * np.count_nonzero(sizes))
-
-
-@dataclass(frozen=True)
 class Examples:
     """Training queries with their positives and mined negatives, from which groups are drawn."""
 
@@ -102,7 +71,7 @@ class Examples:
     texts: np.ndarray  # int64 [P], equal for passages with the same text
     drawing: Drawing
     topics: np.ndarray | None = None  # int64 [E]; None: batches are random
-    balance: Balance | None = None  # None: all negatives of a pool are equally likely
+    chances: Chances | None = None  # None: all negatives of a pool are equally likely
 
     def __len__(self) -> int:
         """Return the number of examples E."""
@@ -135,7 +104,7 @@ class Examples:
         """Draw the groups of the given examples in an epoch: int32 [B, N], the positive first.
 
         If a query has several positives, each epoch uses the next one. Negatives are drawn from the
-        pool without replacement, with the probabilities of the balance, if any.
+        pool without replacement, with their `chances`.
         """
         groups = np.empty((len(examples), self.drawing.group), dtype=np.int32)
         for row, example in enumerate(examples):
@@ -144,7 +113,7 @@ class Examples:
             query = int(self.queries[example])
             generator = np.random.default_rng(seed_of(self.drawing.seed, "group", epoch, query))
             pool = self.pool(example)
-            chances = self.balance and self.balance.chances(query, int(groups[row, 0]), pool)
+            chances = self.chances and self.chances(query, int(groups[row, 0]), pool)
             groups[row, 1:] = generator.choice(
                 pool, self.drawing.group - 1, replace=False, p=chances, shuffle=False
             )

@@ -9,71 +9,37 @@ Shapes: `B` queries, `N` passages per query.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from cdmae.finetuning import reranker
 from cdmae.finetuning.caching import Cached
-from cdmae.models import checkpoint, packed, sequences
+from cdmae.models import packed, sequences
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
-from cdmae.training.ranks import Ranks
 
 if TYPE_CHECKING:
-    from cdmae.config.heads import Retriever
-    from cdmae.finetuning.task import Data
+    from cdmae.finetuning.task import FineTuning
     from cdmae.models.checkpoint import Model
 
-COLUMNS = ("teacher_listwise", "teacher_accuracy")  # of the curve
 
+def scores(teacher: Model, pairs: Ragged, student: FineTuning, step: int) -> Cached:
+    """Return the teacher's scores of pairs, [B x N, 1], as an input of the student's loss.
 
-@dataclass(frozen=True)
-class JointTeacher:
-    """A reranker that is trained together with a retriever."""
+    Every process computes a share of all lengths. Dropout is drawn for (seed, step, chunk,
+    process).
+    """
+    group = student.group
+    device = next(teacher.network.parameters()).device
+    budget = student.stage.chunk * teacher.lengths["max_length"]
+    cuts = sequences.chunks(pairs.lengths, budget, group.rank, group.size)
 
-    model: Model
-    data: Data
+    def encode(chunk: int) -> Tensor:
+        generator = setup.generator(device, student.seed, "teacher", step, chunk, group.rank)
+        texts = packed.pack(pairs.take(cuts[chunk]), device)
+        with setup.autocast(student.stage.precision, device):
+            made = reranker.scores(teacher.network, texts, generator=generator)
+        return made.unsqueeze(1)
 
-    @classmethod
-    def read(cls, folder: Path, data: Data, device: torch.device) -> JointTeacher:
-        """Load the reranker; raises `InputError` if it has another tokenizer than its student."""
-        model = checkpoint.load(folder, "reranker")
-        checkpoint.check_tokens(model, data.passages.word_starts, str(folder))
-        model.network.to(device)
-        return cls(model, data)
-
-    def pairs(self, asked: np.ndarray, drawn: np.ndarray) -> Ragged:
-        """Return the pairs of queries [B] and their groups [B, N], by group: B x N."""
-        return reranker.pairs(self.data, self.model, asked, drawn)
-
-    def scores(
-        self,
-        pairs: Ragged,
-        stage: Retriever,
-        group: Ranks,
-        device: torch.device,
-        *,
-        seed: int,
-        step: int,
-    ) -> Cached:
-        """Return the scores of the pairs, [B x N, 1], as an input of the batch's loss.
-
-        Every process computes a share of all lengths. Dropout is drawn for (seed, step, chunk,
-        process).
-        """
-        budget = stage.chunk * self.model.lengths["max_length"]
-        cuts = sequences.chunks(pairs.lengths, budget, group.rank, group.size)
-
-        def encode(chunk: int) -> Tensor:
-            generator = setup.generator(device, seed, "teacher", step, chunk, group.rank)
-            texts = packed.pack(pairs.take(cuts[chunk]), device)
-            with setup.autocast(stage.precision, device):
-                made = reranker.scores(self.model.network, texts, generator=generator)
-            return made.unsqueeze(1)
-
-        return Cached(encode, [packed.put(rows, device) for rows in cuts], len(pairs))
+    return Cached(encode, [packed.put(rows, device) for rows in cuts], len(pairs))

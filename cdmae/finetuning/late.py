@@ -41,11 +41,12 @@ class Texts:
     vectors: Tensor
     pieces: Ragged
 
-    def cut(self, texts: slice) -> Texts:
-        """Return a range of texts."""
-        first = self.pieces.starts[texts.start]
-        last = self.pieces.starts[texts.stop]
-        return Texts(self.vectors[first:last], self.pieces.cut(texts))
+    def divided(self, count: int) -> tuple[Texts, Texts]:
+        """Return the first `count` texts, and the others."""
+        border = self.pieces.starts[count]
+        first = self.pieces.cut(slice(0, count))
+        others = self.pieces.cut(slice(count, len(self.pieces)))
+        return Texts(self.vectors[:border], first), Texts(self.vectors[border:], others)
 
 
 def scores(queries: Texts, passages: Texts, match: str) -> Tensor:

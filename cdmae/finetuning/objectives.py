@@ -6,7 +6,7 @@ Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N tex
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from cdmae.models.heads import multi, table
 from cdmae.models.ragged import Ragged, joined
 
 if TYPE_CHECKING:
-    from cdmae.finetuning.joint import JointTeacher
     from cdmae.finetuning.regulariser import Sparsity
     from cdmae.finetuning.task import Data
     from cdmae.models.checkpoint import Model
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 TAUGHT = {"kl": losses.kl, "margin_mse": losses.margin_mse}  # by the setting `distillation`
 
 
-@dataclass(frozen=True)
+@dataclass
 class Batch:
     """The input of a step: sequences of B queries, followed by their B x N passages.
 
@@ -49,78 +48,79 @@ class Batch:
     weights: Tensor | None = None
 
     @classmethod
-    def of(
-        cls, model: Model, data: Data, asked: np.ndarray, drawn: np.ndarray, **more: Any
-    ) -> Batch:
-        """Read the texts of queries [B] and of their groups [B, N]; more: the other fields."""
+    def of(cls, model: Model, data: Data, asked: np.ndarray, drawn: np.ndarray) -> Batch:
+        """Read the texts of queries [B] and of their groups [B, N]."""
         queries = sequences.texts(model, "query", data.queries, asked)
         passages = sequences.texts(model, "passage", data.passages, drawn.ravel())
         if model.table is None:
-            return cls(joined(queries, passages), len(asked), **more)
+            return cls(joined(queries, passages), len(asked))
         weights = table.weigh(queries, model.table).toarray()
-        return cls(passages, len(asked), weights=torch.from_numpy(weights), **more)
+        return cls(passages, len(asked), weights=torch.from_numpy(weights))
 
-    def whole(self, vectors: Tensor) -> Tensor:
-        """Return the vectors of all texts, [n, D], from the vectors of the sequences."""
+    def rows(self, network: nn.Module) -> Ragged:
+        """Return the rows of each sequence's vectors, among the vectors of all sequences."""
+        pieces = self._pieces(network)
+        starts = np.arange(len(self.sequences) + 1) if pieces is None else pieces.starts
+        return Ragged(np.arange(starts[-1]), starts)
+
+    def texts(self, vectors: Tensor, network: nn.Module) -> Tensor | Texts:
+        """Return the vectors of all texts, [n, D] or ragged, from those of the sequences."""
+        pieces = self._pieces(network)
+        if pieces is not None:
+            return Texts(vectors, pieces)
         return vectors if self.weights is None else torch.cat([self.weights.to(vectors), vectors])
 
-    def pieces(self, network: nn.Module) -> Ragged | None:
+    def _pieces(self, network: nn.Module) -> Ragged | None:
         """Return the word-pieces of the network's vectors; None if each text has one vector."""
         return None if self.sequences.flags is None else multi.scored(self.sequences, network)
 
 
-@dataclass(frozen=True)
-class Objective:
-    """The loss of a batch: equation 10, or with a teacher L_kl + alpha L_cont.
+def objective(
+    vectors: Tensor | Texts,
+    batch: Batch,
+    stage: Retriever,
+    sparsity: Sparsity | None = None,
+    step: int = 0,
+    judged: Tensor | None = None,
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return a batch's loss, equation 10 or with a teacher L_kl + alpha L_cont, and its numbers.
 
     With `distillation: margin_mse`, Margin-MSE takes the place of L_kl; with none, the loss is
     equation 10 also with a teacher. With a `passage_weight` w,
     (1 - w) L_cont + w times the passage-centric loss takes the place of L_cont. A second teacher
     adds in_batch_weight times the squared error of the margins in the whole batch. A teacher that
-    learns, too, adds its own list-wise loss (`joint`), and a sparse head its regulariser
-    (`sparsity`).
+    learns, too, adds its own list-wise loss, and a sparse head its regulariser.
 
     The student's scores are divided by the stage's temperature, the teacher's scores by its
-    teacher_temperature.
+    teacher_temperature. The losses of both heads of a unified retriever are added up.
 
-    The losses of both heads of a unified retriever are added up. accuracy: the share of groups in
-    which the positive scores best; teacher_accuracy: by the teacher that learns, too. spread: the
-    standard deviation of the passages' vectors relative to their size; it is 0 if all vectors are
-    equal.
+    vectors: [n, D], first of the queries, then of the passages; or of all their word-pieces.
+    judged: the scores [B x N, 1] by the teacher that learns, too.
+
+    accuracy: the share of groups in which the positive scores best; teacher_accuracy: by the
+    teacher that learns, too. spread: the standard deviation of the passages' vectors relative to
+    their size; it is 0 if all vectors are equal.
     """
-
-    stage: Retriever
-    sparsity: Sparsity | None = None
-    joint: JointTeacher | None = None
-
-    def __call__(
-        self, vectors: Tensor | Texts, batch: Batch, step: int = 0, judged: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return a batch's loss and its numbers.
-
-        vectors: [n, D], first of the queries, then of the passages; or of all their word-pieces.
-        judged: the scores [B x N, 1] by the teacher that learns, too.
-        """
-        if judged is not None:
-            batch = replace(batch, teacher=judged.view(batch.queries, -1))
-        if isinstance(vectors, Texts):
-            loss, numbers = late_objective(vectors, batch, self.stage)
-        elif isinstance(self.stage, Unified):
-            loss, numbers = _of_both_heads(vectors, batch, self.stage, self.sparsity.words)
-        else:
-            loss, numbers = _of_vectors(vectors, batch, self.stage)
-        if judged is not None:
-            own = losses.listwise(batch.teacher)
-            loss = loss + own
-            numbers["teacher_listwise"] = own
-            numbers["teacher_accuracy"] = _accuracy(batch.teacher)
-        if self.sparsity:
-            weights = vectors[:, : self.sparsity.words]
-            queries = weights[: batch.queries]
-            penalty, more = self.sparsity.penalty(queries, weights[batch.queries :], step)
-            loss = loss + penalty
-            numbers |= more
-        return loss, numbers
+    if judged is not None:
+        batch = replace(batch, teacher=judged.view(batch.queries, -1))
+    if isinstance(vectors, Texts):
+        loss, numbers = _of_pieces(vectors, batch, stage)
+    elif isinstance(stage, Unified):
+        loss, numbers = _of_both_heads(vectors, batch, stage, sparsity.words)
+    else:
+        loss, numbers = _of_vectors(vectors, batch, stage)
+    if judged is not None:
+        own = losses.listwise(batch.teacher)
+        loss = loss + own
+        numbers["teacher_listwise"] = own
+        numbers["teacher_accuracy"] = _accuracy(batch.teacher)
+    if sparsity:
+        weights = vectors[:, : sparsity.words]
+        queries = weights[: batch.queries]
+        penalty, more = sparsity.penalty(queries, weights[batch.queries :], step)
+        loss = loss + penalty
+        numbers |= more
+    return loss, numbers
 
 
 def _of_both_heads(
@@ -160,14 +160,10 @@ def _of_vectors(
     return _total(contrastive, scores, every, flat, batch, stage)
 
 
-def late_objective(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of a batch of multi-vector texts and its numbers, see `Objective`.
-
-    vectors: the vectors of all word-pieces, first of the queries, then of the passages.
-    """
+def _of_pieces(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the loss of texts with a vector per word-piece, and the measures to log."""
     count = batch.queries
-    queries = vectors.cut(slice(0, count))
-    passages = vectors.cut(slice(count, len(vectors.pieces)))
+    queries, passages = vectors.divided(count)
     every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
     scores = every.view(count, count, -1).diagonal().T
     contrastive = losses.listwise(scores)
@@ -195,7 +191,7 @@ def _total(
     batch: Batch,
     stage: Retriever,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss and the numbers of an `Objective`.
+    """Return the loss and the numbers of `objective`.
 
     scores: of the groups [B, N]; every: of the whole batch [B, B x N], for a second teacher;
     vectors: all vectors of the passages.

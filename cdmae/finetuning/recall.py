@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from scipy import sparse
-from torch import Tensor, nn
+from torch import Tensor
 
 from cdmae.errors import InputError
 from cdmae.finetuning.task import Data, FineTuning
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, the golden ratio of 2^64
-ALONE = Ranks()
 NUMBERS = ("loss", "entries", "target_entries", "spread")
-COLUMNS = ["step", *NUMBERS, "skipped", "learning_rate"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +48,11 @@ class Batch:
 class RecallTask(FineTuning):
     """The training of a retriever with `target: recall`.
 
-    known: hashes of the words of all queries, ascending [W]. shares, rows: see `recalls`.
+    known: hashes of the words of all queries, ascending [W]. shares: see `recalls`.
     """
 
     known: np.ndarray
     shares: sparse.csr_array
-    rows: np.ndarray
-    columns = COLUMNS
 
     def draw(self, rows: np.ndarray, epoch: int) -> Batch:
         """Return the distinct positives of the given examples in an epoch."""
@@ -66,18 +62,45 @@ class RecallTask(FineTuning):
         read = sequences.texts(self.model, "passage", self.data.passages, drawn)
         found = words(read)
         column = np.searchsorted(self.known, found.values).clip(max=len(self.known) - 1)
-        row = np.repeat(self.rows[drawn], found.lengths)
-        share = np.asarray(self.shares[row, column]).ravel()
+        share = np.asarray(self.shares[np.repeat(drawn, found.lengths), column]).ravel()
         is_known = self.known[column] == found.values
         targets = np.where(is_known, share, 0).astype(np.float32)
         return Batch(read, replace(found, values=targets))
 
     def learn(self, batch: Batch, step: int, scaler: Scaler = UNSCALED) -> dict[str, Tensor]:
-        """Add the gradient of a batch; see `learn`."""
+        """Add the gradient of a batch's scaled loss to the weights; return its numbers, 0-d.
+
+        Gradient and numbers are this process's shares of the sums over all processes. entries:
+        words with a positive score per passage, counted as often as they occur; target_entries:
+        with a positive target. spread: the standard deviation of the scores of a chunk relative to
+        their size.
+        """
         network = self.model.network
-        return learn(
-            network, batch, self.stage, self.group, seed=self.seed, step=step, scaler=scaler
-        )
+        stage = self.stage
+        group = self.group
+        device = next(network.parameters()).device
+        passages = len(batch.sequences)
+        budget = stage.chunk * stage.passage_length
+        totals = {name: torch.zeros((), dtype=torch.float64, device=device) for name in NUMBERS}
+        cuts = sequences.chunks(batch.sequences.lengths, budget, group.rank, group.size)
+        for chunk, rows in enumerate(cuts):
+            generator = setup.generator(device, self.seed, "dropout", step, chunk, group.rank)
+            pack = packed.pack(batch.sequences.take(rows), device)
+            with setup.autocast(stage.precision, device):
+                found, _ = own.scores(network, pack, generator=generator)
+            wanted = torch.from_numpy(batch.targets.take(rows).values).to(found)
+            loss = (found - wanted).square().sum() / len(batch.targets.values)
+            scaler.scale(loss).backward()
+            found = found.detach()
+            size = found.square().mean().sqrt().clamp_min(torch.finfo(found.dtype).tiny)
+            totals["loss"] += loss.detach()
+            totals["entries"] += (found > 0).sum() / passages
+            totals["target_entries"] += (wanted > 0).sum() / passages
+            totals["spread"] += found.std(correction=0) / size * (len(rows) / passages)
+        for weight in network.parameters():
+            if weight.grad is None:  # of a process without passages
+                weight.grad = torch.zeros_like(weight)
+        return totals
 
     def note(self, numbers: dict[str, float], step: int) -> str:
         """Raise `InputError` if no word of a step's passages has a weight."""
@@ -89,8 +112,8 @@ class RecallTask(FineTuning):
         )
 
 
-def recall_task(
-    name: str, model: Model, data: Data, stage: Sparse, seed: int, group: Ranks = ALONE
+def set_up(
+    name: str, model: Model, data: Data, stage: Sparse, seed: int, group: Ranks
 ) -> RecallTask:
     """Set up the training of a retriever with `target: recall`."""
     asked = words(sequences.texts(model, "query", data.queries, data.examples.queries))
@@ -98,8 +121,8 @@ def recall_task(
     contained = sparse.csr_array(
         (np.ones(len(columns)), columns, asked.starts), shape=(len(asked), len(known))
     )
-    shares, rows = recalls(data.examples.positives, contained)
-    return RecallTask(name, model, data, stage, seed, group, known=known, shares=shares, rows=rows)
+    shares = recalls(data.examples.positives, contained)
+    return RecallTask(name, model, data, stage, seed, group, known=known, shares=shares)
 
 
 def words(read: Ragged) -> Ragged:
@@ -118,61 +141,16 @@ def words(read: Ragged) -> Ragged:
     return Ragged(keys, starts_of(read.flags & BARE == 0)[read.starts])
 
 
-def recalls(positives: Ragged, queries: sparse.csr_array) -> tuple[sparse.csr_array, np.ndarray]:
-    """Return the recall of words in passages, [p, W], and the row of each passage, [P].
+def recalls(positives: Ragged, queries: sparse.csr_array) -> sparse.csr_array:
+    """Return the recall of words in passages, float32 [P, W], up to the last relevant passage.
 
     positives: the passages that each query is relevant for; queries: the counts of their words, [E,
-    W]. Passages without a query have the row -1.
+    W].
     """
     asked = np.repeat(np.arange(len(positives)), positives.lengths)
-    passages, row_of = np.unique(positives.values, return_inverse=True)
-    ones = np.ones(len(asked))
-    relevant = sparse.csr_array((ones, (row_of, asked)), shape=(len(passages), len(positives)))
+    counts = np.bincount(positives.values)
+    pairs = (np.ones(len(asked)), (positives.values, asked))
+    relevant = sparse.csr_array(pairs, shape=(len(counts), len(positives)))
     contains = sparse.csr_array(queries > 0, dtype=np.float64)
-    sums = (relevant @ contains).tocsr()
-    counts = np.bincount(row_of)
-    shares = sparse.csr_array(sparse.diags_array(1 / counts) @ sums, dtype=np.float32)
-    rows = np.full(passages.max(initial=-1) + 1, -1)
-    rows[passages] = np.arange(len(passages))
-    return shares, rows
-
-
-def learn(
-    network: nn.Module,
-    batch: Batch,
-    stage: Sparse,
-    group: Ranks,
-    *,
-    seed: int,
-    step: int,
-    scaler: Scaler = UNSCALED,
-) -> dict[str, Tensor]:
-    """Add the gradient of a batch's scaled loss to the weights; return the step's numbers, 0-d.
-
-    Gradient and numbers are this process's shares of the sums over all processes. entries: words
-    with a positive score per passage, counted as often as they occur; target_entries: with a
-    positive target. spread: the standard deviation of the scores of a chunk relative to their size.
-    """
-    device = next(network.parameters()).device
-    passages = len(batch.sequences)
-    budget = stage.chunk * stage.passage_length
-    totals = {name: torch.zeros((), dtype=torch.float64, device=device) for name in NUMBERS}
-    cuts = sequences.chunks(batch.sequences.lengths, budget, group.rank, group.size)
-    for number, rows in enumerate(cuts):
-        generator = setup.generator(device, seed, "dropout", step, number, group.rank)
-        pack = packed.pack(batch.sequences.take(rows), device)
-        with setup.autocast(stage.precision, device):
-            found, _ = own.scores(network, pack, generator=generator)
-        wanted = torch.from_numpy(batch.targets.take(rows).values).to(found)
-        loss = (found - wanted).square().sum() / len(batch.targets.values)
-        scaler.scale(loss).backward()
-        found = found.detach()
-        size = found.square().mean().sqrt().clamp_min(torch.finfo(found.dtype).tiny)
-        totals["loss"] += loss.detach()
-        totals["entries"] += (found > 0).sum() / passages
-        totals["target_entries"] += (wanted > 0).sum() / passages
-        totals["spread"] += found.std(correction=0) / size * (len(rows) / passages)
-    for weight in network.parameters():
-        if weight.grad is None:  # of a process without passages
-            weight.grad = torch.zeros_like(weight)
-    return totals
+    means = sparse.diags_array(1 / np.maximum(counts, 1)) @ (relevant @ contains)
+    return sparse.csr_array(means, dtype=np.float32)

@@ -12,7 +12,6 @@ Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor passages t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.stages import Reranker
-from cdmae.finetuning import losses, task
+from cdmae.finetuning import losses
 from cdmae.finetuning.task import Data, FineTuning, Inputs
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import architectures, sequences, transformer
@@ -32,66 +31,6 @@ from cdmae.training.scaling import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
-
-ALONE = Ranks()
-
-
-@dataclass(frozen=True)
-class RerankerTask(FineTuning):
-    """The training of a reranker, which learns from judgments and, if given, a teacher."""
-
-    teacher: Teacher | None = None
-
-    @property
-    def columns(self) -> list[str]:
-        """Return the columns of the curve."""
-        taught = ["kl"] if self.teacher else []
-        rest = ["accuracy", "spread", "skipped", "learning_rate"]
-        return ["step", "loss", "listwise", *taught, *rest]
-
-    def draw(self, rows: np.ndarray, epoch: int) -> Batch:
-        """Return the batch of the given examples in an epoch."""
-        return batch(self.data, rows, epoch, self.model, self.teacher)
-
-    def learn(self, batch: Batch, step: int, scaler: Scaler = UNSCALED) -> dict[str, Tensor]:
-        """Add the gradient of a batch; see `learn`."""
-        network = self.model.network
-        return learn(
-            network, batch, self.stage, self.group, seed=self.seed, step=step, scaler=scaler
-        )
-
-
-def reranker_task(
-    name: str,
-    model: Model,
-    data: Data,
-    stage: Reranker,
-    inputs: Inputs,
-    seed: int,
-    group: Ranks = ALONE,
-) -> RerankerTask:
-    """Set up the training of a reranker.
-
-    Raises `InputError` for a teacher from which it would learn nothing.
-    """
-    taught = Teacher.read(inputs.scores, data.share) if inputs.scores else None
-    if taught:
-        taught.check_worth(data.examples, stage, name)
-    return RerankerTask(name, model, data, stage, seed, group, teacher=taught)
-
-
-def train(
-    *,
-    name: str,
-    settings: Reranker,
-    files: Inputs,
-    seed: int,
-    threads: int = 1,
-    state: Path,
-    output: Path,
-) -> None:
-    """Train the reranker `name` in one stage, see `cdmae.finetuning.task.train`."""
-    task.train(reranker_task, name, settings, files, seed, threads, state, output)
 
 
 @dataclass(frozen=True)
@@ -105,14 +44,71 @@ class Batch:
     teacher: np.ndarray | None = None
 
 
-def batch(
-    data: Data, rows: np.ndarray, epoch: int, model: Model, teacher: Teacher | None = None
-) -> Batch:
-    """Return the batch of the given examples in an epoch."""
-    drawn = data.examples.draw(rows, epoch)
-    asked = data.examples.queries[rows]
-    scores = teacher.scores(asked, drawn) if teacher else None
-    return Batch(pairs(data, model, asked, drawn), scores)
+@dataclass(frozen=True)
+class RerankerTask(FineTuning):
+    """The training of a reranker, which learns from judgments and, if given, a teacher."""
+
+    teacher: Teacher | None = None
+
+    def draw(self, rows: np.ndarray, epoch: int) -> Batch:
+        """Return the batch of the given examples in an epoch."""
+        drawn = self.data.examples.draw(rows, epoch)
+        asked = self.data.examples.queries[rows]
+        scores = self.teacher.scores(asked, drawn) if self.teacher else None
+        return Batch(pairs(self.data, self.model, asked, drawn), scores)
+
+    def learn(self, batch: Batch, step: int, scaler: Scaler = UNSCALED) -> dict[str, Tensor]:
+        """Add the gradient of a batch's scaled loss to the weights; return its numbers, 0-d.
+
+        Gradient and numbers are this process's shares of the sums over all processes. The loss is
+        the mean over the B queries, regardless of chunks and processes. Dropout is drawn for (seed,
+        step, chunk, process).
+        """
+        network = self.model.network
+        stage = self.stage
+        group = self.group
+        device = next(network.parameters()).device
+        pairs = batch.pairs
+        queries = len(pairs) // stage.group
+        own = np.arange(queries)[group.rank :: group.size]
+        chosen = hardest(network, pairs, own, stage, device)  # [B, M]
+        passes = 2 if stage.rdrop else 1
+        per_chunk = max(1, stage.chunk // (passes * chosen.shape[1]))
+        totals: dict[str, Tensor] = {}
+        for chunk, begin in enumerate(range(0, len(chosen), per_chunk)):
+            rows = chosen[begin : begin + per_chunk]
+            packed = pack(pairs.take(np.tile(rows.ravel(), passes)), device)
+            generator = setup.generator(device, self.seed, "dropout", step, chunk, group.rank)
+            with setup.autocast(stage.precision, device):
+                logits = scores(network, packed, generator=generator).view(passes, *rows.shape)
+            teacher = None
+            if batch.teacher is not None:
+                teacher = put(batch.teacher.ravel()[rows], device)
+            loss, numbers = objective(logits, stage, teacher)
+            share = len(rows) / queries
+            scaler.scale(loss * share).backward()
+            for name, value in numbers.items():
+                totals[name] = totals.get(name, 0) + value * share
+        return totals
+
+
+def set_up(
+    name: str,
+    model: Model,
+    data: Data,
+    stage: Reranker,
+    inputs: Inputs,
+    seed: int,
+    group: Ranks,
+) -> RerankerTask:
+    """Set up the training of a reranker.
+
+    Raises `InputError` for a teacher from which it would learn nothing.
+    """
+    taught = Teacher.read(inputs.scores, data.share) if inputs.scores else None
+    if taught:
+        taught.check_worth(data.examples, stage, name)
+    return RerankerTask(name, model, data, stage, seed, group, teacher=taught)
 
 
 def pairs(data: Data, model: Model, asked: np.ndarray, drawn: np.ndarray) -> Ragged:
@@ -127,51 +123,6 @@ def pairs(data: Data, model: Model, asked: np.ndarray, drawn: np.ndarray) -> Rag
     )
 
 
-# --- a step's gradient ----------------------------------------------------------------------------
-
-
-def learn(
-    network: nn.Module,
-    batch: Batch,
-    stage: Reranker,
-    group: Ranks,
-    *,
-    seed: int,
-    step: int,
-    scaler: Scaler = UNSCALED,
-) -> dict[str, Tensor]:
-    """Add the gradient of a batch's scaled loss to the weights; return the step's numbers, 0-d.
-
-    Gradient and numbers are this process's shares of the sums over all processes. The loss is the
-    mean over the B queries, regardless of chunks and processes. Dropout is drawn for (seed, step,
-    chunk, process).
-    """
-    device = next(network.parameters()).device
-    pairs = batch.pairs
-    queries = len(pairs) // stage.group
-    chosen = hardest(
-        network, pairs, np.arange(queries)[group.rank :: group.size], stage, device
-    )  # [B, M]
-    passes = 2 if stage.rdrop else 1
-    per_chunk = max(1, stage.chunk // (passes * chosen.shape[1]))
-    totals: dict[str, Tensor] = {}
-    for chunk, begin in enumerate(range(0, len(chosen), per_chunk)):
-        rows = chosen[begin : begin + per_chunk]
-        packed = pack(pairs.take(np.tile(rows.ravel(), passes)), device)
-        generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
-        with setup.autocast(stage.precision, device):
-            logits = scores(network, packed, generator=generator).view(passes, *rows.shape)
-        teacher = None
-        if batch.teacher is not None:
-            teacher = put(batch.teacher.ravel()[rows], device)
-        loss, numbers = objective(logits, stage, teacher)
-        share = len(rows) / queries
-        scaler.scale(loss * share).backward()
-        for name, value in numbers.items():
-            totals[name] = totals.get(name, 0) + value * share
-    return totals
-
-
 def hardest(
     network: nn.Module, pairs: Ragged, queries: np.ndarray, stage: Reranker, device: torch.device
 ) -> np.ndarray:
@@ -179,14 +130,12 @@ def hardest(
     rows = np.arange(len(pairs)).reshape(-1, stage.group)[queries]
     if stage.forward_factor == 1:
         return rows
-    kept = stage.group // stage.forward_factor
-    logits = score_all(
-        network, pairs.take(rows.ravel()), stage.precision, stage.chunk * stage.max_length, device
-    )
-    best = np.argsort(-logits.reshape(rows.shape)[:, 1:], axis=1, kind="stable")[:, : kept - 1] + 1
-    return np.take_along_axis(
-        rows, np.concatenate([np.zeros((len(rows), 1), np.int64), best], axis=1), axis=1
-    )
+    budget = stage.chunk * stage.max_length
+    logits = score_all(network, pairs.take(rows.ravel()), stage.precision, budget, device)
+    logits = logits.reshape(rows.shape)
+    logits[:, 0] = np.inf  # of the positive
+    best = np.argsort(-logits, axis=1, kind="stable")[:, : stage.group // stage.forward_factor]
+    return np.take_along_axis(rows, best, axis=1)
 
 
 def objective(

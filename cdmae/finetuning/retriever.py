@@ -21,24 +21,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 
 from cdmae.config.heads import AnyRetriever, Regularised, Retriever, Unified
-from cdmae.finetuning import joint, recall, task
+from cdmae.finetuning import joint, recall, reranker
 from cdmae.finetuning.caching import Cached, cached_backward
-from cdmae.finetuning.groups import Balance
-from cdmae.finetuning.joint import JointTeacher
-from cdmae.finetuning.late import Texts
-from cdmae.finetuning.objectives import Batch, Objective
+from cdmae.finetuning.objectives import Batch, objective
 from cdmae.finetuning.regulariser import Sparsity
-from cdmae.finetuning.scoring import SecondTeacher, all_scores
-from cdmae.finetuning.task import Data, FineTuning, Inputs, parameters, steps_of
+from cdmae.finetuning.scoring import all_scores
+from cdmae.finetuning.task import Data, FineTuning, Inputs, steps_of
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.heads import sparse, table
-from cdmae.models.ragged import indices
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
@@ -50,67 +45,90 @@ if TYPE_CHECKING:
 # shares of the loss of guessing above which a training of at least so many steps has learnt nothing
 GUESSED = 0.98
 LEAST_STEPS = 50
-# columns of the curve of a sparse head
-SPARSE = ("penalty", "query_entries", "passage_entries", "flops")
-ALONE = Ranks()
-
-
-@dataclass(frozen=True)
-class Teachers:
-    """The teachers of a retriever, if it has any.
-
-    scores: of the groups. second: of whole batches. joint: trained together with the retriever.
-    """
-
-    scores: Teacher | None = None
-    second: SecondTeacher | None = None
-    joint: JointTeacher | None = None
 
 
 @dataclass(frozen=True)
 class RetrieverTask(FineTuning):
-    """The training of a retriever, which learns from judgments and, if given, teachers."""
+    """The training of a retriever, which learns from judgments and, if given, teachers.
 
-    teachers: Teachers = Teachers()
+    teacher: scores of the groups. second: a retriever that scores whole batches. joint: a reranker
+    that is trained together with the retriever.
+    """
+
     sparsity: Sparsity | None = None
+    teacher: Teacher | None = None
+    second: Model | None = None
+    joint: Model | None = None
 
     @property
     def network(self) -> nn.Module:
         """Return the weights of the retriever, and of a teacher that learns, too."""
-        if not self.teachers.joint:
+        if not self.joint:
             return self.model.network
-        return nn.ModuleList([self.model.network, self.teachers.joint.model.network])
+        return nn.ModuleList([self.model.network, self.joint.network])
 
     @property
-    def columns(self) -> list[str]:
-        """Return the columns of the curve."""
-        distilled = self.teachers.scores and self.stage.distillation != "none"
-        return [
-            "step",
-            "loss",
-            "contrastive",
-            *([self.stage.distillation] if distilled or self.teachers.joint else []),
-            *(["in_batch"] if self.teachers.second else []),
-            *(joint.COLUMNS if self.teachers.joint else []),
-            *(SPARSE if self.sparsity else []),
-            "accuracy",
-            *(["dense_accuracy"] if isinstance(self.stage, Unified) else []),
-            "spread",
-            "skipped",
-            "learning_rate",
-        ]
+    def budget(self) -> int:
+        """Return the number of word-pieces that are encoded at a time."""
+        return self.stage.chunk * self.stage.passage_length
 
     def draw(self, rows: np.ndarray, epoch: int) -> Batch:
         """Return the batch of the given examples in an epoch."""
-        return batch(self.data, rows, epoch, self.model, self.stage, self.teachers)
+        data = self.data
+        drawn = data.examples.draw(rows, epoch)  # [B, N]
+        asked = data.examples.queries[rows]
+        batch = Batch.of(self.model, data, asked, drawn)
+        if self.stage.in_batch:
+            batch.excluded = data.examples.excluded(rows, drawn)
+        if self.teacher:
+            batch.teacher = self.teacher.scores(asked, drawn)
+            if self.stage.denoise:
+                own = np.arange(len(rows))
+                false = self.teacher.preferred(asked, drawn, self.stage)
+                batch.excluded.reshape(len(rows), len(rows), -1)[own, own] |= false
+        if self.second:
+            every = Batch.of(self.second, data, asked, drawn)
+            with setup.autocast(self.stage.precision, self.group.device):
+                batch.in_batch = all_scores(self.second, every, self.budget)
+        if self.joint:
+            batch.pairs = reranker.pairs(data, self.joint, asked, drawn)
+        return batch
 
     def learn(self, batch: Batch, step: int, scaler: Scaler = UNSCALED) -> dict[str, Tensor]:
-        """Add the gradient of a batch; see `learn`."""
-        objective = Objective(self.stage, self.sparsity, self.teachers.joint)
+        """Add the gradient of a batch's scaled loss to the weights; return its numbers, 0-d.
+
+        Every process encodes a share of the sequences, of all lengths, and computes the loss of the
+        whole batch: its numbers are divided by the number of processes. Dropout is drawn for (seed,
+        step, chunk, process): both passes over a chunk use the same mask.
+        """
         network = self.model.network
-        return learn(
-            network, batch, objective, self.group, seed=self.seed, step=step, scaler=scaler
-        )
+        stage = self.stage
+        group = self.group
+        device = next(network.parameters()).device
+        head = heads.of(stage.head)
+        cuts = sequences.chunks(batch.sequences.lengths, self.budget, group.rank, group.size)
+        packs = [packed.pack(batch.sequences.take(cut), device) for cut in cuts]
+        memories: list[dict[str, Tensor]] = [{} for _ in cuts]
+
+        def encode(chunk: int) -> Tensor:
+            generator = setup.generator(device, self.seed, "dropout", step, chunk, group.rank)
+            with setup.autocast(stage.precision, device):
+                pack = packs[chunk]
+                memory = memories[chunk]
+                return head.vectors(network, pack, stage, generator=generator, memory=memory)
+
+        def loss(vectors: Tensor, *judged: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            texts = batch.texts(vectors, network)
+            value, numbers = objective(texts, batch, stage, self.sparsity, step, *judged)
+            shares = {"loss": value, **numbers}
+            return value, {name: number.detach() / group.size for name, number in shares.items()}
+
+        rows = batch.rows(network)
+        own = [packed.put(rows.take(cut).values, device) for cut in cuts]
+        inputs = [Cached(encode, own, len(rows.values))]
+        if self.joint:
+            inputs.append(joint.scores(self.joint, batch.pairs, self, step))
+        return cached_backward(inputs, loss, group, scaler)
 
     def note(self, numbers: dict[str, float], step: int) -> str:
         """Return a warning about vectors that are saturated, or a training that learnt nothing."""
@@ -121,80 +139,63 @@ class RetrieverTask(FineTuning):
     def write(self, folder: Path, encoder: Path, seconds: float, notes: list[str]) -> None:
         """Write the retriever, and a teacher that has learnt, too, into a subfolder."""
         super().write(folder, encoder, seconds, notes)
-        if self.teachers.joint:
-            other = self.teachers.joint.model
-            about = self.about(encoder, seconds, notes) | {"parameters": parameters(other)}
+        if self.joint:
+            about = self.about(encoder, seconds, notes)
+            about["parameters"] = self.joint.network.num_parameters()
             (folder / "teacher").mkdir()
-            checkpoint.save(folder / "teacher", other, encoder, about)
+            checkpoint.save(folder / "teacher", self.joint, encoder, about)
 
 
-def retriever_task(
+def set_up(
     name: str,
     model: Model,
     data: Data,
     stage: AnyRetriever,
     inputs: Inputs,
     seed: int,
-    group: Ranks = ALONE,
+    group: Ranks,
 ) -> FineTuning:
-    """Set up the training of a retriever; `stage` may then have a temperature from the data.
+    """Set up the training of a retriever; its stage may then have a temperature from the data.
 
     Raises `InputError` for teachers from which it would learn nothing.
     """
     if stage.target == "recall":
-        return recall.recall_task(name, model, data, stage, seed, group)
+        return recall.set_up(name, model, data, stage, seed, group)
     device = group.device
+    model.network.to(device)
     if stage.query_weights == "idf":
         words = sparse.width(model.network)
         found = data.share(
             "idf", lambda: {"table": table.idf(data.passages, model.vocabulary, words)}
         )
         model = replace(model, table=np.array(found["table"]))
-    taught = Teacher.read(inputs.scores, data.share) if inputs.scores else None
-    if taught and stage.margin_bins:
-        balance = Balance(taught.scores, stage.margin_bins)
-        data = replace(data, examples=replace(data.examples, balance=balance))
+    teacher = Teacher.read(inputs.scores, data.share) if inputs.scores else None
+    if teacher and stage.margin_bins:
+        examples = replace(data.examples, chances=teacher.balance(stage.margin_bins))
+        data = replace(data, examples=examples)
+    if teacher and stage.distillation != "none":
+        teacher.check_worth(data.examples, stage, name)
     sparsity = None
     if isinstance(stage, Regularised):
         steps = steps_of(stage, len(data.examples), name)
         sparsity = Sparsity(stage, name, steps, sparse.width(model.network))
     if not stage.temperature:
         rows = data.examples.order(0, stage.queries)[: stage.queries]
-        first = batch(data, rows, 0, model, stage)
-        spread = spread_of_scores(model, first, stage, seed, device)
+        first = RetrieverTask(name, model, data, stage, seed, group).draw(rows, 0)
+        spread = spread_of_scores(model, first, stage, seed)
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
         stage = replace(stage, temperature=spread)
-    if taught and stage.distillation != "none":
-        taught.check_worth(data.examples, stage, name)
-    second = None
+    training = RetrieverTask(name, model, data, stage, seed, group, sparsity, teacher)
     if inputs.in_batch_teacher:
-        second = SecondTeacher.read(inputs.in_batch_teacher, data, stage, device)
-    together = None
+        second = data.teacher(inputs.in_batch_teacher, "retriever", device)
+        training = replace(training, second=second)
     if inputs.joint_teacher:
-        together = JointTeacher.read(inputs.joint_teacher, data, device)
-    teachers = Teachers(taught, second, together)
-    return RetrieverTask(
-        name, model, data, stage, seed, group, teachers=teachers, sparsity=sparsity
-    )
+        judge = data.teacher(inputs.joint_teacher, "reranker", device)
+        training = replace(training, joint=judge)
+    return training
 
 
-def train(
-    *,
-    name: str,
-    settings: AnyRetriever,
-    files: Inputs,
-    seed: int,
-    threads: int = 1,
-    state: Path,
-    output: Path,
-) -> None:
-    """Train the retriever `name` in one stage, see `cdmae.finetuning.task.train`."""
-    task.train(retriever_task, name, settings, files, seed, threads, state, output)
-
-
-def spread_of_scores(
-    model: Model, batch: Batch, stage: Retriever, seed: int, device: torch.device
-) -> float:
+def spread_of_scores(model: Model, batch: Batch, stage: Retriever, seed: int) -> float:
     """Return the mean over queries of the standard deviation of a batch's scores q . d [B x N].
 
     A [CLS] vector is the output of a LayerNorm. Its length is about the square root of its width D,
@@ -206,7 +207,7 @@ def spread_of_scores(
     vectors are nearly equal. The result is rounded to three digits: a training that resumes on
     another machine then computes the same number. It is 1 if the spread is only rounding error.
     """
-    scores = all_scores(model, batch, device, stage.chunk * stage.passage_length, seed)
+    scores = all_scores(model, batch, stage.chunk * stage.passage_length, seed)
     spread = scores.std(1, correction=0).mean().item()
     return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 1.0
 
@@ -224,85 +225,3 @@ def guesses(numbers: dict[str, float], stage: Retriever) -> str:
         f"model has learnt nothing; lower learning_rate (now {stage.learning_rate:g}) or raise "
         f"temperature (now {stage.temperature:g})"
     )
-
-
-# --- a step's data --------------------------------------------------------------------------------
-
-
-def batch(
-    data: Data,
-    rows: np.ndarray,
-    epoch: int,
-    model: Model,
-    stage: Retriever,
-    teachers: Teachers = Teachers(),
-) -> Batch:
-    """Return the batch of the given examples in an epoch."""
-    drawn = data.examples.draw(rows, epoch)  # [B, N]
-    asked = data.examples.queries[rows]
-    excluded = data.examples.excluded(rows, drawn) if stage.in_batch else None
-    teacher = teachers.scores
-    if teacher and stage.denoise:
-        own = np.arange(len(rows))
-        false = teacher.preferred(asked, drawn, stage)
-        excluded.reshape(len(rows), len(rows), -1)[own, own] |= false
-    return Batch.of(
-        model,
-        data,
-        asked,
-        drawn,
-        excluded=excluded,
-        teacher=teacher.scores(asked, drawn) if teacher else None,
-        in_batch=teachers.second.scores(asked, drawn) if teachers.second else None,
-        pairs=teachers.joint.pairs(asked, drawn) if teachers.joint else None,
-    )
-
-
-# --- a step's gradient ----------------------------------------------------------------------------
-
-
-def learn(
-    network: nn.Module,
-    batch: Batch,
-    objective: Objective,
-    group: Ranks,
-    *,
-    seed: int,
-    step: int,
-    scaler: Scaler = UNSCALED,
-) -> dict[str, Tensor]:
-    """Add the gradient of the batch's scaled loss to the weights; return the step's numbers, 0-d.
-
-    Every process encodes a share of the sequences, of all lengths, and computes the loss of the
-    whole batch: its numbers are divided by the number of processes. Dropout is drawn for (seed,
-    step, chunk, process): both passes over a chunk use the same mask.
-    """
-    device = next(network.parameters()).device
-    stage = objective.stage
-    head = heads.of(stage.head)
-    budget = stage.chunk * stage.passage_length
-    cuts = sequences.chunks(batch.sequences.lengths, budget, group.rank, group.size)
-    packs = [packed.pack(batch.sequences.take(rows), device) for rows in cuts]
-    pieces = batch.pieces(network)
-    starts = pieces.starts if pieces is not None else np.arange(len(batch.sequences) + 1)
-    memories: list[dict[str, Tensor]] = [{} for _ in cuts]
-
-    def encode(chunk: int) -> Tensor:
-        generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
-        with setup.autocast(stage.precision, device):
-            pack = packs[chunk]
-            memory = memories[chunk]
-            return head.vectors(network, pack, stage, generator=generator, memory=memory)
-
-    def loss(vectors: Tensor, *judged: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        texts = batch.whole(vectors) if pieces is None else Texts(vectors, pieces)
-        value, numbers = objective(texts, batch, step, *judged)
-        shares = {"loss": value, **numbers}
-        return value, {name: number.detach() / group.size for name, number in shares.items()}
-
-    rows = [packed.put(indices(starts[cut], starts[cut + 1] - starts[cut]), device) for cut in cuts]
-    inputs = [Cached(encode, rows, int(starts[-1]))]
-    if objective.joint:
-        scores = objective.joint.scores(batch.pairs, stage, group, device, seed=seed, step=step)
-        inputs.append(scores)
-    return cached_backward(inputs, loss, group, scaler)

@@ -8,86 +8,48 @@ Shapes: `B` queries, `N` passages per query.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from cdmae.finetuning import late
 from cdmae.finetuning.late import Texts
 from cdmae.finetuning.objectives import Batch
-from cdmae.models import checkpoint, heads, packed, sequences
+from cdmae.models import heads, packed, sequences
 from cdmae.models.heads import sparse
-from cdmae.models.ragged import indices
 from cdmae.training import setup
 
 if TYPE_CHECKING:
-    from cdmae.config.heads import Retriever
-    from cdmae.finetuning.task import Data
     from cdmae.models.checkpoint import Model
 
 
-@dataclass(frozen=True)
-class SecondTeacher:
-    """A trained retriever that scores whole batches for its student."""
-
-    model: Model
-    data: Data
-    device: torch.device
-    budget: int  # word-pieces that are encoded at a time
-    precision: str
-
-    @classmethod
-    def read(
-        cls, folder: Path, data: Data, stage: Retriever, device: torch.device
-    ) -> SecondTeacher:
-        """Load the retriever; raises `InputError` if it has another tokenizer than its student."""
-        model = checkpoint.load(folder, "retriever")
-        checkpoint.check_tokens(model, data.passages.word_starts, str(folder))
-        return cls(model, data, device, stage.chunk * stage.passage_length, stage.precision)
-
-    @torch.no_grad()
-    def scores(self, asked: np.ndarray, drawn: np.ndarray) -> Tensor:
-        """Return the score of each query with all passages: [B], [B, N] -> float32 [B, B x N]."""
-        every = Batch.of(self.model, self.data, asked, drawn)
-        with setup.autocast(self.precision, self.device):
-            return all_scores(self.model, every, self.device, self.budget)
-
-
 @torch.no_grad()
-def all_scores(
-    model: Model, batch: Batch, device: torch.device, budget: int, seed: int | None = None
-) -> Tensor:
+def all_scores(model: Model, batch: Batch, budget: int, seed: int | None = None) -> Tensor:
     """Return the score of each query of a batch with all passages, float32 [B, B x N].
 
     budget: word-pieces that are encoded at a time. seed: of dropout; None: without dropout.
     """
-    network = model.network.to(device)
+    network = model.network
+    device = next(network.parameters()).device
     head = heads.of(model.head)
     read = batch.sequences
-    pieces = batch.pieces(network)
-    starts = pieces.starts if pieces is not None else np.arange(len(read) + 1)
-    vectors = torch.empty(int(starts[-1]), head.width(network), device=device)
-    for chunk, rows in enumerate(sequences.chunks(read.lengths, budget)):
-        dropout = (seed, "dropout", 0, chunk, 0)
-        generator = None if seed is None else setup.generator(device, *dropout)
-        texts = packed.pack(read.take(rows), device)
+    rows = batch.rows(network)
+    vectors = torch.empty(len(rows.values), head.width(network), device=device)
+    for chunk, cut in enumerate(sequences.chunks(read.lengths, budget)):
+        generator = None
+        if seed is not None:
+            generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
+        texts = packed.pack(read.take(cut), device)
         made = head.vectors(network, texts, model, generator=generator)
-        own = indices(starts[rows], starts[rows + 1] - starts[rows])
-        vectors[torch.from_numpy(own).to(device)] = made.float()
+        vectors[packed.put(rows.take(cut).values, device)] = made.float()
     # Vectors may be computed in bfloat16, but scores in bfloat16 tie.
     with torch.autocast(device.type, enabled=False):
-        if pieces is not None:
-            every = Texts(vectors, pieces)
-            queries = every.cut(slice(0, batch.queries))
-            passages = every.cut(slice(batch.queries, len(read)))
-            return late.scores(queries, passages, model.match)
-        vectors = batch.whole(vectors)
-        asked = vectors[: batch.queries]
+        texts = batch.texts(vectors, network)
+        if isinstance(texts, Texts):
+            return late.scores(*texts.divided(batch.queries), model.match)
+        asked = texts[: batch.queries]
         if model.head == "unified":
             words = sparse.width(network)
             asked[:, words:] *= model.dense_weight
-        return asked @ vectors[batch.queries :].T
+        return asked @ texts[batch.queries :].T

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from cdmae.config.recipe import Stage
+from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.finetuning import groups, topics
@@ -118,6 +121,13 @@ class Data:
             examples = replace(examples, topics=found)
         return cls(examples, counts, queries, passages, share)
 
+    def teacher(self, folder: Path, kind: str, device: torch.device) -> Model:
+        """Load a trained model; raise `InputError` if it has another tokenizer than its student."""
+        model = checkpoint.load(folder, kind)
+        checkpoint.check_tokens(model, self.passages.word_starts, str(folder))
+        model.network.to(device)
+        return model
+
 
 @dataclass(frozen=True)
 class FineTuning(Task):
@@ -169,7 +179,7 @@ class FineTuning(Task):
         """Return the contents of ``about.json``."""
         about = {
             "settings": asdict(self.stage),
-            "parameters": parameters(self.model),
+            "parameters": self.model.network.num_parameters(),
             "name": self.name,
             "seed": self.seed,
             "queries": len(self.data.examples),
@@ -183,36 +193,32 @@ class FineTuning(Task):
 
 
 def train(
-    task_of: Callable[..., FineTuning],
+    *,
     name: str,
-    settings: Stage,
+    settings: AnyStage,
     files: Inputs,
     seed: int,
-    threads: int,
+    threads: int = 1,
     state: Path,
     output: Path,
 ) -> None:
-    """Train the model `name` and write it to `output`.
+    """Train the model `name` in one stage, and write it to `output`.
 
-    task_of: sets up the training. A killed training resumes from the state folder; on the CPU its
-    results are bit-identical.
+    `cdmae.finetuning.retriever` or `.reranker` sets up the training. A killed training resumes from
+    the state folder; on the CPU its results are bit-identical.
     """
+    module = import_module(f"cdmae.finetuning.{settings.kind}")
     device = setup.set_up(threads)
     model = files.model(settings, seed)
     with ranks.joined(device) as group, states.opened(state, name, group) as saved:
         share = saved.share
         data = Data.read(files, settings, model, seed=seed, threads=threads, share=share)
-        training = task_of(name, model, data, settings, files, seed, group)
+        training = module.set_up(name, model, data, settings, files, seed, group)
         training.network.to(device)
         seconds, notes = loop.train(training, saved)
         if group.first:
             with saved.finish(output) as folder:
                 training.write(folder, files.encoder, seconds, notes)
-
-
-def parameters(model: Model) -> int:
-    """Return the number of a model's weights."""
-    return sum(weight.numel() for weight in model.network.parameters())
 
 
 def stage_schedule(stage: Stage, examples: int, name: str) -> Schedule:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import entr, expit, softmax
 
 from cdmae.config.heads import Retriever
 from cdmae.config.recipe import Stage
 from cdmae.errors import InputError
-from cdmae.finetuning.groups import Examples
+from cdmae.finetuning.groups import Chances, Examples
 from cdmae.runs import Run, read_run
 from cdmae.training.state import Share, unshared
 
@@ -64,6 +64,20 @@ class Teacher:
             )
         return scores
 
+    def balance(self, bins: int) -> Chances:
+        """Return the probabilities of a query's negatives for `Examples.draw`.
+
+        Every bin of the margins between the positive and a negative is equally likely (TAS-B,
+        Hofstätter et al. 2021).
+        """
+
+        def chances(query: int, positive: int, negatives: np.ndarray) -> np.ndarray:
+            passages = np.concatenate([[positive], negatives])
+            scores = self.scores(np.array([query]), passages[None])[0].astype(np.float64)
+            return balanced(scores[0] - scores[1:], bins)
+
+        return chances
+
     def preferred(self, queries: np.ndarray, passages: np.ndarray, stage: Retriever) -> np.ndarray:
         """Return which passages of each group are false negatives by `stage.denoise`: bool [B, N].
 
@@ -88,10 +102,8 @@ class Teacher:
         rows = np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
         drawn = examples.draw(rows, 0)
         scores = self.scores(examples.queries[rows], drawn).astype(np.float64)  # [E', N]
-        scores /= stage.teacher_temperature
-        shares = np.exp(scores - scores.max(1, keepdims=True))
-        shares /= shares.sum(1, keepdims=True)
-        entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
+        shares = softmax(scores / stage.teacher_temperature, axis=1)
+        entropy = entr(shares).sum(1).mean() / math.log(scores.shape[1])
         if entropy >= UNSURE:
             raise InputError(
                 f"alpha of {name} is {stage.alpha:g}, and its teacher's scores have {entropy:.0%} "
@@ -99,3 +111,18 @@ class Teacher:
                 "of 1 or more, a smaller teacher_temperature (now "
                 f"{stage.teacher_temperature:g}), or a better teacher"
             )
+
+
+def balanced(margins: np.ndarray, bins: int) -> np.ndarray:
+    """Return the probabilities with which every bin of margins is equally likely, float64 [M].
+
+    The bins divide the range of the margins [M] into equal widths; those without a negative do not
+    count. Negatives in the same bin are equally likely.
+    """
+    lowest = margins.min()
+    width = (margins.max() - lowest) / bins
+    if not width:
+        return np.full(len(margins), 1 / len(margins))
+    bin_of = np.minimum((margins - lowest) // width, bins - 1).astype(np.int64)
+    sizes = np.bincount(bin_of)
+    return 1 / (sizes[bin_of] * np.count_nonzero(sizes))

@@ -4,7 +4,7 @@ In-batch negatives of the same topic are harder to tell from a query's positive.
 weights encode the queries, and the topics are clusters of these vectors. TAS-B uses the vectors of
 a trained retriever; so does a system that continues from one (`after`). The other half of TAS-B,
 balancing the teacher's margins between a positive and its negatives, is `margin_bins`
-(`cdmae.finetuning.groups.Balance`).
+(`cdmae.finetuning.teacher.Teacher.balance`).
 
 Shapes: `E` examples, `D` dimensions.
 """

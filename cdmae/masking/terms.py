@@ -16,8 +16,8 @@ from cdmae import masking
 from cdmae.files import write_json
 from cdmae.importance.shading import spell
 from cdmae.masking import Batch, Corpus, Side
-from cdmae.stop_words import STOP_WORDS
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.stop_words import STOP_WORDS
 from cdmae.tokens.vocabulary import Vocabulary
 
 SAMPLE = 20_000  # number of passages that are masked

@@ -18,7 +18,6 @@ from tabulate import tabulate
 from cdmae import formats
 from cdmae.config import systems
 from cdmae.config.schema import Config
-from cdmae.errors import InputError
 from cdmae.plan import flops
 from cdmae.plan.flops import TRAINED, Network, Size
 from cdmae.plan.machine import Machine
@@ -42,7 +41,7 @@ class Estimate(NamedTuple):
 
 
 class Plan:
-    """A config with the sizes of its collections; raises `InputError` if a size is unknown."""
+    """A config with the sizes of its collections."""
 
     def __init__(self, config: Config) -> None:
         """Take a checked config."""
@@ -51,11 +50,9 @@ class Plan:
         for name, collection in config.collections.items():
             expected = collection.settings.expected()
             owner = config.collections.get(collection.settings.shared)
-            if owner and expected:
+            if owner:
                 passages, words, _ = owner.settings.expected()
                 expected = passages, words, expected[2]
-            if not expected:
-                raise InputError(f"collections.{name}: its source does not know its size")
             self.sizes[name] = Size(*expected)
 
     def estimates(self) -> list[Estimate]:
@@ -178,6 +175,9 @@ def text(plan: Plan, machine: Machine) -> str:
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
     needed = estimates["disk"].sum()
+    starts = [start.checkpoint for start in plan.config.starts.values()]
+    named = [*starts, *(system.model for system in plan.config.systems.values())]
+    assumed = [model for model in dict.fromkeys(named) if model and not Path(model).is_dir()]
     lines = [
         tabulate(rows, heads, "plain", colalign=("left", *["right"] * 4), disable_numparse=True),
         "",
@@ -185,6 +185,7 @@ def text(plan: Plan, machine: Machine) -> str:
         f"networks, and {formats.duration(starting)} to start the jobs",
         f"disk   {formats.memory(needed / 2**20)}, where {formats.memory(free / 2**20)} are free"
         f"{'' if needed <= free else ': NOT ENOUGH'}",
-        "Models that are not in a folder here are assumed to be as large as BERT base.",
     ]
+    if assumed:
+        lines.append(f"assumed to be as large as BERT base: {formats.listed(assumed)}")
     return formats.plain_spaces("\n".join(lines))

@@ -40,16 +40,6 @@ if TYPE_CHECKING:
 
     from cdmae.training.state import State
 
-COLUMNS = [
-    "step",
-    "loss",
-    "encoder_loss",
-    "decoder_loss",
-    "spread",
-    "gradient_norm",
-    "skipped",
-    "learning_rate",
-]
 # memory for the activations of a micro-batch: bytes, or a share of the device's memory
 MEMORY = {"cpu": 2 << 30, "cuda": 0.35}
 MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more rows at a time bring no speed-up
@@ -134,7 +124,6 @@ def train(result: Result, reader: Reader, saved: State, *, seed: int) -> dict[st
 class PretrainingTask(Task):
     """The training of an objective's network, with its measurements."""
 
-    columns = COLUMNS
     action = "pretrain"
 
     def __init__(self, result: Result, reader: Reader, saved: State, seed: int) -> None:
@@ -169,7 +158,6 @@ class PretrainingTask(Task):
         if self.sample is not None and step in self.probed:
             with setup.autocast(self.settings.precision, saved.group.device):
                 losses = probes.decoder_losses(self.network, self.sample, self.reader.spans)
-            saved.begin(probes.TABLE, ["step", *losses])
             saved.add(probes.TABLE, step=step, **losses)
 
     def learn(self, batch: Step, step: int, scaler: Scaler) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from cdmae.formats import plural
 from cdmae.plan.machine import Machine
 from cdmae.proposal.encoders import Encoder
 from cdmae.proposal.survey import METHODS, Survey, some
-from cdmae.scripts import WORDS
+from cdmae.tokens.scripts import WORDS
 
 MOST_HELD_OUT = 2000  # queries of a new split
 LEAST_QUERIES = 20  # that can be trained on

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cdmae import collections, scripts
+from cdmae import collections
 from cdmae.collections import Source, tables
 from cdmae.collections.folders import by_split, files_below
 from cdmae.collections.leakage import DIVIDED
@@ -19,6 +19,7 @@ from cdmae.collections.sources.pseudo import divided
 from cdmae.collections.sources.text import SUFFIXES
 from cdmae.errors import InputError
 from cdmae.fields import parse, show
+from cdmae.tokens import scripts
 
 NAMED = 3  # files or folders that a line names
 SAMPLE = 20_000  # passages whose words are looked at; all passages are counted

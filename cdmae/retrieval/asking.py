@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,13 +10,10 @@ from typing import Any
 
 from cdmae.runs import Run
 
-# load(function, *arguments) returns function(*arguments): a model, an index or vectors. A server
-# keeps the result for the next query.
-Load = Callable[..., Any]
 
-
-def load_once(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Load a model or an index for one query only."""
+@functools.cache
+def loaded(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return function(*arguments): a model, an index or vectors, which this process keeps."""
     return function(*arguments)
 
 
@@ -24,15 +22,13 @@ class Question:
     """A user's query.
 
     depth: the number of passages to rank. length: the number of word-pieces at which texts are cut;
-    0 means the model's own limit. load: the function that loads models and indexes. parts: the
-    answers of the system's parts, in the order of the parts.
+    0 means the model's own limit. parts: the answers of the system's parts, in the order of the
+    parts.
     """
 
     text: str
     depth: int
     length: int = 0
-    threads: int = 1
-    load: Load = load_once
     parts: tuple[Run, ...] = ()
 
 
@@ -55,9 +51,7 @@ def ask(system: dict[str, Any], question: Question) -> Answer:
     return Answer(_module(system["answered_by"]).answer(system, whole), parts)
 
 
-def encoder(
-    system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
-) -> Any:
+def encoder(system: dict[str, Any], length: int = 0, threads: int = 1) -> Any:
     """Return the encoder of a system that computes vectors, trained here or by a third party.
 
     system: its settings, with `encoded_by`, the module with the class `Encoder`. length: texts are
@@ -66,7 +60,7 @@ def encoder(
     the shards of a collection, which are encoded at every access; source: the folder of its tokens,
     or for a third party's model of its texts.
     """
-    return _module(system["encoded_by"]).Encoder(system, length, threads, load)
+    return _module(system["encoded_by"]).Encoder(system, length, threads)
 
 
 def _module(name: str) -> Any:

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae import scripts
 from cdmae.collections.store import count_passages, stream_passages
-from cdmae.files import complete, link_folder, read_json, write_json
+from cdmae.files import link_folder, read_json, write_json
 from cdmae.log import say
-from cdmae.retrieval import lucene, targets
+from cdmae.retrieval import asking, lucene, targets
 from cdmae.runs import Run
+from cdmae.tokens import scripts
 from cdmae.tokens.tokenise import Texts
 
 if TYPE_CHECKING:
@@ -51,9 +51,8 @@ def build(
     files = [_documents(collection, *pair, analysed) for pair in pairwise(edges)]
     how = ("-language", analysed) if analysed else ("-pretokenized",)
     say(f"Lucene indexes {count:,} passages, as texts of the language {language}")
-    with complete(folder) as aside:
-        lucene.build(folder, aside, files, count, "JsonCollection", threads, *how)
-        write_json(aside / LANGUAGE, analysed)
+    lucene.build(Path(folder), files, count, "JsonCollection", threads, *how)
+    write_json(Path(folder) / LANGUAGE, analysed)
 
 
 def _documents(
@@ -128,8 +127,8 @@ def write_runs(
         shared.setdefault(source.resolve(), indexes / folder.name)
     began = time.monotonic()
 
-    def find(number: int, texts: list[list[str]], depth: int) -> Run:
-        return search(indexes / collections[number].name, [*chain(*texts)], depth, k1, b, threads)
+    def find(number: int, texts: list[str], depth: int) -> Run:
+        return search(indexes / collections[number].name, texts, depth, k1, b, threads)
 
     targets.search(collections, splits, outputs, depth, find)
     return time.monotonic() - began
@@ -140,4 +139,4 @@ def answer(system: dict[str, Any], question: Question) -> Run:
     language = _language(system["index"])
     text = question.text if language else scripts.pairs_of_characters(question.text)
     how = (system["index"], system["k1"], system["b"], language)
-    return question.load(lucene.Searcher, *how).search(text, question.depth)
+    return asking.loaded(lucene.Searcher, *how).search(text, question.depth)

@@ -112,11 +112,10 @@ def write_texts(
     content = [digest(path) for path in files]
     commits = networks.commits(model=expanded.model)
     key = [asdict(expanded), expanded.version(), content, commits, PIECE, writer.together, code]
-    known = expanded.base.expected()
-    passages = known[0] if known else 0
+    passages, _, _ = expanded.base.expected()
     rows = (
         (passage_id, f"{title} {text}" if title else text)
-        for passage_id, title, text in expanded.base.load(threads).rows()
+        for passage_id, title, text in expanded.base.load().rows()
     )
     folder = vectors.pieces(output, key)
     label = f"write texts with {expanded.model}"

@@ -8,6 +8,7 @@ returns sparse matrices, and a `MultiVectorEncoder` a vector per word-piece.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,7 @@ from cdmae.files import read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
 from cdmae.models.ragged import starts_of
-from cdmae.retrieval import kinds, vectors
-from cdmae.retrieval.asking import Load, load_once
+from cdmae.retrieval import asking, kinds
 from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.shards import Shard, Vectors, cut
 from cdmae.training import setup
@@ -34,14 +34,16 @@ if TYPE_CHECKING:
 
     Loaded = SentenceTransformer | SparseEncoder | MultiVectorEncoder
 
-BATCH = 64
-SPARSE_BATCH = 8  # whose scores of 512 word-pieces x 30,522 take 0.5 GB, several times
-# by kind of vectors: how sentence-transformers may compare them; with multi, rankings are the same
+SHARD = 1 << 12  # passages, at most minutes of a slow model; a multiple of `READ`
+READ = 1024  # passages that are read and sorted by length together
+# texts per batch; the scores of 8 texts of 512 word-pieces x 30,522 take 0.5 GB, several times
+BATCHES = {"dense": 64, "sparse": 8, "multi": 64}
 CLASSES = {
     "dense": "SentenceTransformer",
     "sparse": "SparseEncoder",
     "multi": "MultiVectorEncoder",
 }
+# how sentence-transformers may compare vectors; with multi, rankings are the same
 COMPARED = {
     "dense": ("dot", "cosine"),
     "sparse": ("dot",),
@@ -52,9 +54,7 @@ COMPARED = {
 class Encoder:
     """A third party's retriever; `cdmae.retrieval.asking.encoder` describes the methods."""
 
-    def __init__(
-        self, system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
-    ) -> None:
+    def __init__(self, system: dict[str, Any], length: int = 0, threads: int = 1) -> None:
         """Take the settings of a system.
 
         system: `model`, and perhaps the other settings of the kind external. length: texts
@@ -64,7 +64,6 @@ class Encoder:
         setup.set_up(threads)
         self.system = system
         self.length = length
-        self.load = load
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Encode queries, each after the system's prompt or the model's own: [Q, D]."""
@@ -85,19 +84,18 @@ class Encoder:
                 for title, text in zip(*columns.values(), strict=True)
             ]
             parts = []
-            for begin in range(0, len(texts), 16 * BATCH):
-                some = texts[begin : begin + 16 * BATCH]
+            for begin in range(0, len(texts), READ):
+                some = texts[begin : begin + READ]
                 parts.append(self._encode(loaded, "document", some, prompt))
                 if progress:
                     progress.advance(len(some))
             return kinds.of(parts[0]).joined(parts)
 
-        size = vectors.MULTI_SHARD if kind_of(loaded) == "multi" else vectors.SHARD
-        return cut(count_passages(collection), make, size)
+        return cut(count_passages(collection), make, SHARD)
 
     def _loaded(self, key: str) -> Loaded:
         length = self.length or self.system.get(key, 0)
-        return self.load(load, self.system["model"], length, self.system.get("head", "auto"))
+        return asking.loaded(load, self.system["model"], length, self.system.get("head", "auto"))
 
     def _encode(self, model: Loaded, task: str, texts: list[str], prompt: str) -> Vectors:
         """Encode texts, [n, D]; task: `query` or `document`.
@@ -105,25 +103,19 @@ class Encoder:
         Raises `InputError` for NaN or infinity.
         """
         kind = kind_of(model)
-        how: dict[str, Any] = {
-            "sparse": {"batch_size": SPARSE_BATCH, "save_to_cpu": True},
-            "multi": {"batch_size": BATCH, "convert_to_numpy": True},
-            "dense": {
-                "batch_size": BATCH,
-                "normalize_embeddings": model.similarity_fn_name == "cosine",
-            },
-        }[kind]
-        encode = getattr(model, f"encode_{task}")
-        encoded = encode(texts, prompt=prompt or None, show_progress_bar=False, **how)
+        how = {"prompt": prompt or None, "batch_size": BATCHES[kind], "show_progress_bar": False}
+        encode = partial(getattr(model, f"encode_{task}"), texts, **how)
         if kind == "sparse":
-            found = _matrix(encoded)
+            found = _matrix(encode(save_to_cpu=True))
             numbers = found.data
         elif kind == "multi":
             # the word-pieces of the vectors are unknown
+            encoded = encode(convert_to_numpy=True)
             numbers = np.concatenate(encoded).astype(np.float32)
             starts = starts_of([len(own) for own in encoded])
             found = MultiVectors(numbers, starts, np.zeros(len(numbers), np.int32))
         else:
+            encoded = encode(normalize_embeddings=model.similarity_fn_name == "cosine")
             found = numbers = np.asarray(encoded, np.float32)
         if not np.isfinite(numbers).all():
             raise InputError(
@@ -198,13 +190,15 @@ def _kind(name: str, where_from: dict[str, Any]) -> str:
     architecture = (described("config.json").get("architectures") or [""])[0]
     if model_type in pretrained.MULTI or architecture == pretrained.STANFORD:
         return "multi"
+    if model_type == pretrained.SPARSE:
+        return "sparse"
     unclear = architecture.endswith(("ForMaskedLM", "ForSequenceClassification"))
     if unclear and not described("modules.json"):
         raise InputError(
             f"{architecture} without modules.json does not make vectors; expected another model, "
             "head: dense, for the mean of its states, or head: sparse, for SPLADE"
         )
-    return "sparse" if model_type == pretrained.SPARSE else "dense"
+    return "dense"
 
 
 def _check_weights(model: Loaded) -> None:

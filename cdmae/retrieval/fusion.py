@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from cdmae.errors import InputError
-from cdmae.retrieval.ranking import best
+from cdmae.retrieval.ranking import ranked
 from cdmae.runs import Run
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # the value of a passage tha
 class Fusion:
     """The unweighted values that several systems give to each passage that any of them ranks.
 
-    votes: for each query, its passages in ascending order, int32 [U], and the values that the S
-    systems assign to them, float64 [S, U].
+    queries, passages: the U pairs of a query and such a passage, by query; values: the values that
+    the S systems assign to them, float64 [S, U].
     """
 
     def __init__(self, runs: Sequence[Run], method: Method, k: float) -> None:
@@ -38,32 +38,32 @@ class Fusion:
                 f"runs of {[len(run) for run in runs]} queries cannot be fused; expected runs of "
                 "the same queries"
             )
+        self.count = len(runs[0])
         self.systems = len(runs)
-        self.votes = []
-        for query in range(len(runs[0])):
-            ranked = [run.ranked(query) for run in runs]
-            union = np.unique(np.concatenate([passages for passages, _ in ranked]))
-            votes = np.full((len(runs), len(union)), BEYOND[method])
-            for system, (passages, scores) in enumerate(ranked):
+        unions = [np.empty(0, np.int32)]
+        found = [np.empty((self.systems, 0))]
+        for query in range(self.count):
+            lists = [run.ranked(query) for run in runs]
+            union = np.unique(np.concatenate([passages for passages, _ in lists]))
+            values = np.full((len(runs), len(union)), BEYOND[method])
+            for system, (passages, scores) in enumerate(lists):
                 if method == "reciprocal_rank":
-                    values = 1 / (k + np.arange(1, len(passages) + 1))
+                    own = 1 / (k + np.arange(1, len(passages) + 1))
                 else:
-                    values = _scaled(scores)
-                votes[system, np.searchsorted(union, passages)] = values
-            self.votes.append((union, votes))
+                    own = _scaled(scores)
+                values[system, np.searchsorted(union, passages)] = own
+            unions.append(union)
+            found.append(values)
+        self.queries = np.repeat(np.arange(self.count), [len(union) for union in unions[1:]])
+        self.passages = np.concatenate(unions)
+        self.values = np.concatenate(found, axis=1)
 
     def run(self, weights: Sequence[float], depth: int) -> Run:
         """Rank the best `depth` passages per query by the weighted sum, ties by passage row."""
-        passages = []
-        scores = []
-        for union, votes in self.votes:
-            # without BLAS, because its rounding depends on the processor
-            summed = sum(weight * values for weight, values in zip(weights, votes, strict=True))
-            summed = np.asarray(summed, np.float32)
-            order = best(summed, union, depth)
-            passages.append(union[order])
-            scores.append(summed[order])
-        return Run.of(passages, scores)
+        # without BLAS, because its rounding depends on the processor
+        summed = sum(weight * own for weight, own in zip(weights, self.values, strict=True))
+        summed = np.asarray(summed, np.float32)
+        return ranked(self.queries, self.passages, summed, self.count, depth)
 
 
 def _scaled(scores: np.ndarray) -> np.ndarray:

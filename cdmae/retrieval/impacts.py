@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from cdmae.files import complete, read_json
+from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.retrieval import lucene
+from cdmae.retrieval.kinds import read_shards
 from cdmae.runs import Run
 
 if TYPE_CHECKING:
@@ -38,28 +39,19 @@ OF_FREQUENCIES = ("-pretokenized",)
 
 @dataclass(frozen=True)
 class Impacts:
-    """An index of sparse vectors, stored in `folder`.
-
-    bm25: k1 and b of an index of term frequencies.
-    """
+    """An index of sparse vectors, stored in `folder`; k1, b: of an index of term frequencies."""
 
     folder: Path
-    bm25: tuple[float, float] | None = None
+    k1: float | None = None
+    b: float | None = None
 
     @classmethod
     def read(cls, vectors: Path) -> Impacts | None:
         """Open the index in a folder of vectors; return None if the folder has no index."""
-        index = vectors / FOLDER
-        if not index.is_dir():
-            return None
         path = vectors / BM25
-        bm25 = read_json(path) if path.exists() else None
-        return cls(index, (bm25["k1"], bm25["b"]) if bm25 else None)
-
-    @property
-    def how(self) -> tuple[Any, ...]:
-        """Return the arguments of `lucene.Searcher`."""
-        return self.folder, *(self.bm25 or (None, None))
+        bm25 = read_json(path) if path.exists() else {}
+        index = vectors / FOLDER
+        return cls(index, **bm25) if index.is_dir() else None
 
 
 def rounded(vectors: sparse.csr_array) -> sparse.csr_array:
@@ -68,6 +60,18 @@ def rounded(vectors: sparse.csr_array) -> sparse.csr_array:
     whole.data = np.rint(whole.data).astype(np.int64)
     whole.eliminate_zeros()
     return whole
+
+
+def add(vectors: Path, engine: str, k1: float, b: float, threads: int = 1) -> None:
+    """Add an index to a folder of vectors.
+
+    engine: `lucene`, for impacts, or `bm25`, for term frequencies, which are searched with k1 and
+    b.
+    """
+    shards = read_shards(vectors)
+    build(shards, vectors / FOLDER, threads, frequencies=engine == "bm25")
+    if engine == "bm25":
+        write_json(vectors / BM25, {"k1": k1, "b": b})
 
 
 def build(
@@ -82,8 +86,7 @@ def build(
     kind = "JsonCollection" if frequencies else "JsonVectorCollection"
     how = OF_FREQUENCIES if frequencies else OF_IMPACTS
     say(f"Lucene indexes {count:,} passages")
-    with complete(folder) as aside:
-        lucene.build(folder, aside, files, count, kind, threads, *how)
+    lucene.build(folder, files, count, kind, threads, *how)
 
 
 def _documents(vectors: sparse.csr_array, frequencies: bool) -> Iterator[dict[str, Any]]:
@@ -101,9 +104,9 @@ def search(queries: sparse.csr_array, index: Impacts, depth: int, threads: int =
     In an index of impacts, scores are integers. In an index of term frequencies, the weights of
     queries are counts.
     """
-    whole = rounded(queries) if index.bm25 is None else queries.astype(np.int64)
+    whole = rounded(queries) if index.k1 is None else queries.astype(np.int64)
     topics = [_repeated(entries) for entries in _entries(whole)]
-    return lucene.search(index.how, topics, depth, threads)
+    return lucene.search((index.folder, index.k1, index.b), topics, depth, threads)
 
 
 def _repeated(entries: dict[str, int]) -> str:

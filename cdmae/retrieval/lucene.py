@@ -23,6 +23,7 @@ import numpy as np
 
 from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
+from cdmae.files import complete
 from cdmae.job import PARENT, end_with_parent
 from cdmae.log import Progress
 from cdmae.retrieval.ranking import joined
@@ -43,46 +44,53 @@ FAILED = "JVM exception occurred: "  # begins the messages of pyjnius
 
 
 def build(
-    folder: Path | str,
-    aside: Path,
+    folder: Path,
     files: Iterable[Iterable[dict[str, Any]]],
     count: int,
     kind: str,
     threads: int,
     *how: str,
 ) -> None:
-    """Index documents as one segment in the folder `aside`, which becomes `folder`.
+    """Index documents as one segment in a new folder.
 
     files: the `count` documents in the order of their rows, divided among files of JSON lines,
     which threads read; their ids are rows with leading zeros. kind: Anserini's class of documents.
-    The index has no text. Its rows are stored by Lucene's number of a document, int32 [P], because
-    reading the ids of a query's hits takes three times as long as finding them.
+    The index has no text.
     """
-    documents = aside / "documents"
-    documents.mkdir(parents=True)
-    with Progress(count, unit="passages", label="write for Lucene") as progress:
-        for number, file in enumerate(files):
-            with open(documents / f"{number}.jsonl", "w", encoding="utf-8") as output:
-                for document in file:
-                    line = json.dumps({"id": f"{progress.done:010}", **document})
-                    output.write(f"{line}\n")
-                    progress.advance()
-    anserini(
-        "index.IndexCollection",
-        folder,
-        *("-collection", kind),
-        *("-generator", "DefaultLuceneDocumentGenerator"),
-        *("-input", documents),
-        *("-index", aside),
-        *("-threads", threads),
-        *("-memoryBuffer", BUFFER),
-        *how,
-        "-optimize",
-    )
-    shutil.rmtree(documents)
-    (aside / "write.lock").unlink(missing_ok=True)
+    with complete(folder) as aside:
+        documents = aside / "documents"
+        documents.mkdir(parents=True)
+        with Progress(count, unit="passages", label="write for Lucene") as progress:
+            for number, file in enumerate(files):
+                with open(documents / f"{number}.jsonl", "w", encoding="utf-8") as output:
+                    for document in file:
+                        line = json.dumps({"id": f"{progress.done:010}", **document})
+                        output.write(f"{line}\n")
+                        progress.advance()
+        anserini(
+            "index.IndexCollection",
+            folder,
+            *("-collection", kind),
+            *("-generator", "DefaultLuceneDocumentGenerator"),
+            *("-input", documents),
+            *("-index", aside),
+            *("-threads", threads),
+            *("-memoryBuffer", BUFFER),
+            *how,
+            "-optimize",
+        )
+        shutil.rmtree(documents)
+        (aside / "write.lock").unlink(missing_ok=True)
+        write_array(aside / ROWS, _rows(aside))
+
+
+def _rows(folder: Path) -> np.ndarray:
+    """Return the row of each of Lucene's documents, int32 [P].
+
+    Reading the ids of a query's hits would take three times as long as finding them.
+    """
     autoclass, _ = _java()
-    index = _searcher(_opened(aside))
+    index = _searcher(_opened(folder))
     everything = autoclass("org.apache.lucene.search.MatchAllDocsQuery")()
     hit = autoclass("org.apache.lucene.search.ScoreDoc")
     hits = autoclass("io.anserini.search.ScoredDocs")
@@ -92,7 +100,7 @@ def build(
         last = hit(first - 1, 1.0) if first else None
         top = index.searchAfter(last, everything, PAGE)
         rows[first : first + PAGE] = [int(row) for row in hits.fromTopDocs(top, index).docids]
-    write_array(aside / ROWS, rows)
+    return rows
 
 
 class Searcher:

@@ -28,7 +28,7 @@ def read_run(
     file and line, and if the run would be empty.
     """
     query_rows = {key_of(text): row for row, text in enumerate(queries["text"])}
-    passage_rows: dict[bytes, int] = {}
+    passage_rows: dict[str, int] = {}
     for row, text in enumerate(passages["text"].to_pylist()):
         passage_rows.setdefault(key_of(text), row)
     lines: dict[tuple[int, int], float] = {}

@@ -71,11 +71,11 @@ class Best:
 
     def run(self) -> Run:
         """Return the run of all queries."""
-        pairs = zip(self._rows, self._scores, strict=True)
-        orders = [best(scores, rows, self.depth) for rows, scores in pairs]
-        passages = [rows[order] for rows, order in zip(self._rows, orders, strict=True)]
-        scores = [values[order] for values, order in zip(self._scores, orders, strict=True)]
-        return Run.of(passages, scores)
+        for query, rows in enumerate(self._rows):
+            order = best(self._scores[query], rows, self.depth)
+            self._rows[query] = rows[order]
+            self._scores[query] = self._scores[query][order]
+        return Run.of(self._rows, self._scores)
 
 
 def _top(scores: np.ndarray, rows: np.ndarray, depth: int) -> np.ndarray:

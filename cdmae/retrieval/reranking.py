@@ -21,8 +21,7 @@ from cdmae.finetuning.groups import Drawing
 from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
-from cdmae.retrieval import ranking, vectors
-from cdmae.retrieval.asking import Load, load_once
+from cdmae.retrieval import asking, ranking, vectors
 from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.tokens.tokenise import Tokeniser
@@ -58,7 +57,7 @@ def ordered(
 
     kept: the path prefix of the files that save the scores of each piece; "" saves none.
     """
-    asked = np.repeat(np.arange(len(run)), np.diff(run.starts))
+    asked = run.queries
     scores = [np.empty(0, np.float32)]
     with Progress(len(asked), unit="pairs", label=label) as progress:
         for number, begin in enumerate(range(0, len(asked), PIECE)):
@@ -145,10 +144,10 @@ def rerank(
         write_run(output, reorder(cut, queries, passages, read_run(path), depth, label, kept))
 
 
-def load(model: Path, load: Load = load_once) -> Model:
+def load(model: Path) -> Model:
     """Load a reranker onto the device, with the precision in which it scores."""
     device = setup.device()
-    judge = load(checkpoint.load, model, "reranker")
+    judge = asking.loaded(checkpoint.load, model, "reranker")
     judge.network.to(device)
     return replace(judge, precision=setup.scoring_precision(judge.precision, device))
 
@@ -177,9 +176,9 @@ def reorder(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rerank another system's answer to a query; `system` has `depth`, `model` and `tokens`."""
-    judge = load(system["model"], question.load)
-    tokeniser = question.load(Tokeniser, system["model"], question.threads)
+    judge = load(system["model"])
+    tokeniser = asking.loaded(Tokeniser, system["model"], 1)
     query = sequences.tokenised([question.text], tokeniser)
-    passages = question.load(read_tokens, system["tokens"])
+    passages = asking.loaded(read_tokens, system["tokens"])
     cut = checkpoint.at(judge, question.length)
     return reorder(cut, query, passages, question.parts[0], system["depth"])

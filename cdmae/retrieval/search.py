@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from cdmae.files import link_folder, write_json
-from cdmae.retrieval import asking, impacts, kinds, ranking, sparsity, targets
+from cdmae.retrieval import asking, impacts, kinds, sparsity, targets
 from cdmae.retrieval.asking import Question
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.shards import Shards, Vectors
@@ -71,8 +70,8 @@ def write_runs(
     folders: the distinct collections; tokens: a folder for each, or none for a system that reads
     texts. encoder: the settings of the system that encodes the texts, with `encoded_by`
     (`retrieval.asking.encoder`). model: its folder, if it was trained here. lengths: the length at
-    which texts of a collection are cut, by its name; by default the model's own. engine, k1, b: see
-    `retrieval.vectors.write`. vectors: the folder for the vectors of each collection; without
+    which texts of a collection are cut, by its name; by default the model's own. engine: `exact` or
+    as in `retrieval.impacts.add`. vectors: the folder for the vectors of each collection; without
     `keep`, they are deleted after the search. mined: folders of vectors from searches of the same
     system for training queries, which are linked instead of encoding a collection again. code: as
     in `retrieval.vectors.write_vectors`.
@@ -81,7 +80,6 @@ def write_runs(
     to score; none: all passages are scored. With several GPUs, a process per GPU encodes, and the
     first searches. Returns the seconds of the search alone.
     """
-    loaded = cache(asking.load_once)  # all collections have one model
     known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
     shared: dict[tuple[Path, int], Path] = {}  # the vectors of each file of passages at a length
     vectors.mkdir(parents=True, exist_ok=True)
@@ -99,13 +97,11 @@ def write_runs(
                     output=vectors / folder.name,
                     length=length,
                     threads=threads,
-                    engine=engine,
-                    k1=k1,
-                    b=b,
-                    load=loaded,
                     group=group,
                     code=code,
                 )
+                if group.first and engine != "exact":
+                    impacts.add(vectors / folder.name, engine, k1, b, threads)
             elif group.first:
                 link_folder(made, vectors / folder.name)
     if not group.first:
@@ -114,22 +110,15 @@ def write_runs(
     system = encoder | ({"model": model} if model else {})
     weights = {}  # of the queries of each target, if they are sparse
 
-    def find(number: int, texts: list[list[str]], depth: int) -> Run:
-        collection = collections[number]
-        encoding = asking.encoder(system, lengths.get(collection.name, 0), threads, loaded)
-        queries = [encoding.queries(asked) for asked in texts]
-        stored = vectors / collection.name
-        numbers = [index for index, other in enumerate(collections) if other == collection]
-        kind = kinds.of(queries[0])
-        if kind is kinds.sparse:
-            weights.update(zip(numbers, queries, strict=True))
-        among = None
-        if candidates:
-            runs = [read_run(candidates[index]) for index in numbers]
-            among = ranking.joined([run.best(candidates_depth) for run in runs])
+    def find(number: int, texts: list[str], depth: int) -> Run:
+        name = collections[number].name
+        queries = asking.encoder(system, lengths.get(name, 0), threads).queries(texts)
+        if kinds.of(queries) is kinds.sparse:
+            weights[number] = queries
+        among = read_run(candidates[number]).best(candidates_depth) if candidates else None
         return search(
-            kind.joined(queries),
-            read_vectors(stored),
+            queries,
+            read_vectors(vectors / name),
             depth,
             candidates=among,
             threads=threads,
@@ -139,10 +128,10 @@ def write_runs(
     targets.search(collections, splits, outputs, depth, find)
     seconds = time.monotonic() - began
     rows = []
-    for index, asked in weights.items():
-        name = collections[index].name
-        found = sparsity.measure(asked, vectors / name)
-        rows.append({"collection": name, "split": splits[index], **found})
+    for number, queries in weights.items():
+        name = collections[number].name
+        found = sparsity.measure(queries, vectors / name)
+        rows.append({"collection": name, "split": splits[number], **found})
     if rows:
         write_json(outputs[0].parent / "sparsity.json", rows)
     if not keep:
@@ -153,18 +142,10 @@ def write_runs(
 
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Search for a user's query; `system` has an encoder and the `vectors` of passages."""
-    how = (question.length, question.threads, question.load)
-    query = asking.encoder(system, *how).queries([question.text])
-    shards = question.load(keep_vectors, system["vectors"])
+    query = asking.encoder(system, question.length).queries([question.text])
+    shards = asking.loaded(keep_vectors, system["vectors"])
     device = str(setup.device())
     candidates = None
     if question.parts:
         candidates = question.parts[0].best(system["candidates_depth"])
-    return search(
-        query,
-        shards,
-        question.depth,
-        candidates=candidates,
-        threads=question.threads,
-        device=device,
-    )
+    return search(query, shards, question.depth, candidates=candidates, device=device)

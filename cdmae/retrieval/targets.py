@@ -23,8 +23,8 @@ from cdmae.log import say
 from cdmae.models.ragged import starts_of
 from cdmae.runs import Run, write_run
 
-# (index of a target, the queries of each split, depth) -> one run for all queries
-Find = Callable[[int, list[list[str]], int], Run]
+# (number of a target, texts of its queries, depth) -> their run
+Find = Callable[[int, list[str], int], Run]
 
 
 def search(
@@ -34,23 +34,13 @@ def search(
     depth: int,
     find: Find,
 ) -> None:
-    """Write a run of `depth` passages per query for each target.
-
-    `find` is called once per collection, with the index of the collection's first target and the
-    texts of the queries of all its splits.
-    """
-    for collection in dict.fromkeys(collections):
-        numbers = [number for number, folder in enumerate(collections) if folder == collection]
-        queries = [read_queries(collection, splits[number]) for number in numbers]
-        excluded = [
-            left_out(collection, splits[number], frame)
-            for number, frame in zip(numbers, queries, strict=True)
-        ]
-        extra = max(int(np.bincount(pairs[:, 0]).max(initial=0)) for pairs in excluded)
-        texts = [frame["text"].tolist() for frame in queries]
-        runs = find(numbers[0], texts, depth + extra).split(map(len, queries))
-        for number, run, pairs in zip(numbers, runs, excluded, strict=True):
-            write_run(outputs[number], without(run, pairs, depth) if extra else run)
+    """Write a run of `depth` passages per query for each target, a split of a collection."""
+    for number, (collection, split) in enumerate(zip(collections, splits, strict=True)):
+        queries = read_queries(collection, split)
+        excluded = left_out(collection, split, queries)
+        extra = int(np.bincount(excluded[:, 0]).max(initial=0))
+        run = find(number, queries["text"].tolist(), depth + extra)
+        write_run(outputs[number], without(run, excluded, depth))
 
 
 def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
@@ -82,10 +72,8 @@ def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
 
 def without(run: Run, left_out: np.ndarray, depth: int) -> Run:
     """Drop pairs (query, passage) [n, 2] from a run, and keep the best `depth` of the others."""
-    query_of = np.repeat(np.arange(len(run)), np.diff(run.starts))
+    queries = run.queries
     dropped = left_out[:, 0] << 32 | left_out[:, 1]
-    kept = np.flatnonzero(~np.isin(query_of << 32 | run.passages, dropped))
-    ranks = pd.Series(query_of[kept]).groupby(query_of[kept]).cumcount()
-    kept = kept[ranks.to_numpy() < depth]
-    starts = starts_of(np.bincount(query_of[kept], minlength=len(run)))
-    return Run(run.passages[kept], run.scores[kept], starts)
+    kept = ~np.isin(queries << 32 | run.passages, dropped)
+    starts = starts_of(np.bincount(queries[kept], minlength=len(run)))
+    return Run(run.passages[kept], run.scores[kept], starts).best(depth)

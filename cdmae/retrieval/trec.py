@@ -15,7 +15,6 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdmae.collections import tables
 from cdmae.collections.store import read_passages, read_queries
@@ -28,9 +27,6 @@ from cdmae.retrieval.ranking import ranked
 from cdmae.runs import Run
 from cdmae.runs import read_run as read_parquet
 
-# matches white space of str.split(), an empty id, and a leading byte order mark, which readers drop
-# at the beginning of a file
-WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
 LARGEST = float(np.finfo(np.float32).max)  # the largest score that float32 can represent
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 EXPECTED = f"the 6 columns {' '.join(COLUMNS)}, or the 3 columns query_id passage_id rank"
@@ -56,7 +52,7 @@ def write_run(
     passage_ids: Sequence[str] | pa.Array,
     system: str,
 ) -> None:
-    """Write a run as text; an Arrow array of ids takes a tenth of the memory of a list.
+    """Write a run as text.
 
     Other programs sort passages by score, and tied passages by id. To preserve the run's ranking,
     tied scores are written as decreasing float32 numbers.
@@ -67,19 +63,15 @@ def write_run(
             "and run again"
         )
     query_ids = names(query_ids, "query")
-    passage_ids = pa.array(names(passage_ids, "passage"), pa.string())
+    passage_ids = names(passage_ids, "passage")
     with complete(path) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
         for row, query_id in enumerate(query_ids):
             passages, scores = run.ranked(row)
-            hits = zip(
-                passage_ids.take(pa.array(passages)).to_pylist(),
-                distinct(scores).tolist(),
-                strict=True,
-            )
+            hits = zip(passages.tolist(), distinct(scores).tolist(), strict=True)
             file.writelines(
                 # nine digits hold a float32 exactly
-                f"{query_id} Q0 {name} {rank} {score:.9g} {system}\n"
-                for rank, (name, score) in enumerate(hits, 1)
+                f"{query_id} Q0 {passage_ids[passage]} {rank} {score:.9g} {system}\n"
+                for rank, (passage, score) in enumerate(hits, 1)
             )
 
 
@@ -94,20 +86,17 @@ def distinct(scores: np.ndarray) -> np.ndarray:
     return falling
 
 
-def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
+def names(ids: Sequence[str] | pa.Array, what: str) -> list[str]:
     """Percent-encode distinct ids for TREC files; log a message if this changes any id."""
-    odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
+    ids = pa.array(ids, pa.string()).to_pylist()
+    odd = sum(name.split() != [name] for name in ids)
     if not odd:
         return ids
     say(
         f"{odd:,} {what} ids contain white space, which separates columns; it is percent-encoded, "
         "as in a%20b"
     )
-    ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
-    return [
-        re.sub(r"[\s%\x1c-\x1f]|^\ufeff", lambda match: quote(match[0]), name) or "%"
-        for name in ids
-    ]
+    return [re.sub(r"[\s%]", lambda match: quote(match[0]), name) or "%" for name in ids]
 
 
 def read_run(
@@ -122,8 +111,8 @@ def read_run(
     """
     path = Path(path)
     frame = _table(path)
-    query_of = _rows(names(query_ids, "query"), frame["query_id"])
-    listed = _rows(names(passage_ids, "passage"), frame["passage_id"])
+    query_of = pd.Index(names(query_ids, "query")).get_indexer(frame["query_id"])
+    listed = pd.Index(names(passage_ids, "passage")).get_indexer(frame["passage_id"])
     ranks = pd.to_numeric(frame["rank"], errors="coerce")
     column = "score" if "score" in frame else "rank"
     scores = pd.to_numeric(frame[column], errors="coerce")
@@ -168,7 +157,9 @@ def _table(path: Path) -> pd.DataFrame:
             frame = pd.read_csv(
                 file, keep_default_na=False, skip_blank_lines=False, quoting=csv.QUOTE_NONE, **how
             )
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        except pd.errors.EmptyDataError:
+            raise InputError(f"{path} is empty; expected {EXPECTED}") from None
+        except (pd.errors.ParserError, UnicodeDecodeError) as error:
             raise InputError(f"{path} cannot be read ({error}); expected {EXPECTED}") from None
     frame.index += 1
     frame = frame.dropna(how="all")
@@ -177,8 +168,3 @@ def _table(path: Path) -> pd.DataFrame:
         raise fault(path, int(short.idxmax()), f"expected {EXPECTED}")
     wide = frame.shape[1] == len(COLUMNS)
     return frame.set_axis(COLUMNS if wide else ["query_id", "passage_id", "rank"], axis=1)
-
-
-def _rows(ids: Sequence[str] | pa.Array, listed: pd.Series) -> np.ndarray:
-    """Return the row of each listed id, or -1, int64 [n]."""
-    return pd.Index(pa.array(ids, pa.string()).to_pandas()).get_indexer(listed)

@@ -26,8 +26,7 @@ from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.models.heads import own, table
 from cdmae.models.ragged import Ragged
-from cdmae.retrieval import asking, impacts, kinds
-from cdmae.retrieval.asking import Load, load_once
+from cdmae.retrieval import asking, kinds
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.kinds import read_shards
 from cdmae.retrieval.shards import Shard, Vectors, cut
@@ -50,9 +49,7 @@ BUDGET = {
 class Encoder:
     """A retriever that was trained here; `cdmae.retrieval.asking.encoder` describes the methods."""
 
-    def __init__(
-        self, system: dict[str, Any], length: int = 0, threads: int = 1, load: Load = load_once
-    ) -> None:
+    def __init__(self, system: dict[str, Any], length: int = 0, threads: int = 1) -> None:
         """Load the model of a system.
 
         system: its folder, `model`, and perhaps `uses`, the head of a unified retriever that
@@ -63,13 +60,13 @@ class Encoder:
         self.folder = system["model"]
         self.uses = system.get("uses", "")
         self.threads = threads
-        self.load = load
-        self.retriever = checkpoint.at(load(checkpoint.load, self.folder, "retriever"), length)
+        model = asking.loaded(checkpoint.load, self.folder, "retriever")
+        self.retriever = checkpoint.at(model, length)
         self.retriever.network.to(self.device)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Encode queries: [Q, D]."""
-        tokeniser = self.load(Tokeniser, self.folder, self.threads)
+        tokeniser = asking.loaded(Tokeniser, self.folder, self.threads)
         source = sequences.tokenised(texts, tokeniser)
         read = sequences.texts(self.retriever, "query", source, np.arange(len(texts)))
         if self.retriever.target == "recall":
@@ -154,10 +151,6 @@ def write_vectors(
     output: Path,
     length: int = 0,
     threads: int = 1,
-    engine: str = "exact",
-    k1: float = 10.0,
-    b: float = 0.9,
-    load: Load = load_once,
     group: Ranks = Ranks(),  # noqa: B008 (never changed)
     code: Mapping[str, str] | None = None,
 ) -> None:
@@ -166,15 +159,15 @@ def write_vectors(
     encoder: the settings of the system that encodes the passages, with `encoded_by`
     (`retrieval.asking.encoder`). model: its folder, if it was trained here. source: the folder of
     the collection's tokens, or for a third party's model of its texts. A killed run resumes after
-    its last complete shard. engine, k1, b, group: see `write`. code: hashes of the modules that
-    encode; other code encodes again.
+    its last complete shard. group: see `write`. code: hashes of the modules that encode; other code
+    encodes again.
     """
     setup.set_up(threads)
     system = encoder | ({"model": model} if model else {})
     key = [encoder, digest(system["model"]), digest(source), SHARD, length, code]
     with Progress(0, unit="passages", label="encode") as progress:
-        shards = asking.encoder(system, length, threads, load).passages(source, progress)
-        write(output, shards, key, progress, engine, threads, {"k1": k1, "b": b}, group)
+        shards = asking.encoder(system, length, threads).passages(source, progress)
+        write(output, shards, key, progress, group)
 
 
 def write(
@@ -182,17 +175,12 @@ def write(
     shards: list[Shard],
     key: Any,
     progress: Progress,
-    engine: str = "exact",
-    threads: int = 1,
-    bm25: dict[str, float] | None = None,
     group: Ranks = Ranks(),  # noqa: B008 (never changed)
 ) -> None:
     """Write shards into the folder `output`; reuse the shards of a killed run.
 
     The pieces (see `pieces`) are next to the folder above, which is the output of a job. Each
-    process of a group writes a part of the shards, and the first joins all of them. engine:
-    `lucene` adds an index of sparse vectors; `bm25` adds an index of their weights as term
-    frequencies, which is searched with the k1 and b in the argument `bm25`.
+    process of a group writes a part of the shards, and the first joins all of them.
     """
     if group.first:
         pieces(output.parent, key, output.name)
@@ -213,16 +201,6 @@ def write(
         aside.mkdir()
         for path in folder.glob("*[0-9].np[yz]"):
             link(path, aside / path.name)
-        _index(aside, engine, threads, bm25)
-
-
-def _index(folder: Path, engine: str, threads: int, bm25: dict[str, float] | None) -> None:
-    """Add Lucene's index to a folder of sparse vectors, unless they are searched exactly."""
-    if engine != "exact":
-        index = folder / impacts.FOLDER
-        impacts.build(read_shards(folder), index, threads, frequencies=engine == "bm25")
-    if engine == "bm25":
-        write_json(folder / impacts.BM25, bm25)
 
 
 # --- pieces of an output, kept until it is complete -----------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from cdmae.collections.store import count_passages, read_passages, take_passages
-from cdmae.retrieval.asking import Answer, Question, ask, load_once
+from cdmae.retrieval.asking import Answer, Question, ask, loaded
 
 if TYPE_CHECKING:
     from cdmae.importance.shading import Shades
@@ -25,9 +24,8 @@ Described = dict[str, Any]  # a system for `cdmae.retrieval.asking`
 class Hit:
     """A passage that a system ranks for a query.
 
-    summary: a sentence about the passage, which is not searched. parts: the passage's scores in the
-    lists of a fusion's or reranker's parts, by the name of the part; None if the passage is not in
-    the part's list.
+    parts: the passage's scores in the lists of a fusion's or reranker's parts, by the name of the
+    part; None if the passage is not in the part's list.
     """
 
     rank: int
@@ -36,7 +34,6 @@ class Hit:
     passage_id: str
     title: str
     text: str
-    summary: str = ""
     parts: dict[str, float | None] = field(default_factory=dict)
 
 
@@ -59,25 +56,21 @@ class Engine:
         *,
         depth: int,
         lengths: Mapping[str, int],
-        summaries: Mapping[str, Mapping[int, str]] | None = None,
         keep: bool = True,
     ) -> None:
         """Describe the systems and collections; nothing is loaded yet.
 
         systems: for each collection, its systems by name. folders: the folder of each collection.
         depth: the number of passages that systems rank, as in the run. lengths: the number of
-        word-pieces at which the texts of a collection are cut. summaries: for each collection, a
-        sentence about some of its passages, by row. keep: whether models, indexes and passages
-        stay in memory for the next query.
+        word-pieces at which the texts of a collection are cut. keep: whether passages stay in
+        memory for the next query.
         """
         self.systems = systems
         self.folders = folders
         self.depth = depth
         self.lengths = lengths
-        self.summaries = summaries or {}
         self.shades: Shades | None = None  # the importance of words, for the page
         self.keep = keep
-        self._load = functools.cache(load_once) if keep else load_once
 
     def search(self, text: str, system: str, collection: str, count: int) -> Result:
         """Rank the best `count` passages of a collection for a query."""
@@ -85,7 +78,7 @@ class Engine:
         described = self.systems[collection][system]
         # Only a system that reads other systems' lists depends on their depth.
         depth = self.depth if described["parts"] else min(count, self.depth)
-        question = Question(text, depth, self.lengths.get(collection, 0), load=self._load)
+        question = Question(text, depth, self.lengths.get(collection, 0))
         answer = ask(described, question)
         hits = self._hits(described, answer, collection, count)
         return Result(system, time.perf_counter() - begun, hits)
@@ -111,18 +104,17 @@ class Engine:
 
     def passages(self, collection: str) -> int:
         """Return the number of passages in a collection."""
-        return self._load(count_passages, self.folders[collection])
+        return loaded(count_passages, self.folders[collection])
 
     def _taken(self, collection: str, rows: np.ndarray) -> pa.Table:
         folder = self.folders[collection]
         if self.keep:
-            return self._load(read_passages, folder).take(rows)
+            return loaded(read_passages, folder).take(rows)
         return take_passages(folder, rows)
 
     def _hits(self, described: Described, answer: Answer, collection: str, count: int) -> list[Hit]:
         rows, scores = (values[:count] for values in answer.run.ranked(0))
         passages = self._taken(collection, rows).to_pylist()
-        summaries = self.summaries.get(collection, {})
         listed = []
         for part in answer.parts:
             ranked, values = part.run.ranked(0)
@@ -132,14 +124,6 @@ class Engine:
         hits = []
         for index, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True)):
             parts = {name: own.get(row) for name, own in zip(names, listed, strict=True)}
-            hits.append(
-                Hit(
-                    rank=index + 1,
-                    score=score,
-                    row=row,
-                    summary=summaries.get(row, ""),
-                    parts=parts,
-                    **passages[index],
-                )
-            )
+            passage = passages[index]
+            hits.append(Hit(rank=index + 1, score=score, row=row, parts=parts, **passage))
         return hits

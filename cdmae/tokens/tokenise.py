@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from cdmae import scripts
 from cdmae.collections.store import stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
 from cdmae.log import say
 from cdmae.threads import Threads
+from cdmae.tokens import scripts
 from cdmae.tokens.corpus import Tokens, read_tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, read_backend
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cdmae import scripts
 from cdmae.errors import InputError, cause
 from cdmae.files import read_json
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -94,8 +93,8 @@ class Vocabulary:
             special[index] |= token.special
         is_unused = re.compile(r"(\[unused\d+\])?").fullmatch
         unused = np.array([is_unused(piece) is not None for piece in pieces])
-        doubled = not is_bert(json.loads(tokenizer.to_str()))
         spelt = _spelt(tokenizer)
+        doubled = len(spelt) > len(pieces)
         is_first = np.array([not piece.startswith("##") for piece in spelt])
         is_unspaced = np.array([scripts.is_unspaced(piece.lstrip("#")) for piece in spelt])
         unknown = tokenizer.token_to_id(named.get("unk_token", ""))
@@ -149,7 +148,7 @@ def read_pieces(folder: Path | str) -> list[str]:
 
 def _spelt(tokenizer: Tokenizer) -> list[str]:
     pieces = _pieces(tokenizer)
-    if is_bert(json.loads(tokenizer.to_str())):
+    if _is_bert(tokenizer):
         return pieces
     if tokenizer.decoder:
         pieces = [tokenizer.decoder.decode([piece]).strip() for piece in pieces]
@@ -185,11 +184,8 @@ def read_backend(folder: Path | str) -> Tokenizer:
     return tokenizer
 
 
-def is_bert(parts: dict[str, Any]) -> bool:
-    """Return whether a tokenizer is BERT's WordPiece; parts: its ``tokenizer.json``."""
-    expected = {
-        "model": "WordPiece",
-        "normalizer": "BertNormalizer",
-        "pre_tokenizer": "BertPreTokenizer",
-    }
-    return all((parts.get(name) or {}).get("type") == kind for name, kind in expected.items())
+def _is_bert(tokenizer: Tokenizer) -> bool:
+    """Return whether a tokenizer is BERT's WordPiece."""
+    parts = (tokenizer.model, tokenizer.normalizer, tokenizer.pre_tokenizer)
+    names = [type(part).__name__ for part in parts]
+    return names == ["WordPiece", "BertNormalizer", "BertPreTokenizer"]

@@ -53,14 +53,12 @@ class Schedule:
 class Task:
     """One kind of training: its weights and settings, and its part of every step.
 
-    network: all weights to train. columns: the columns of the curve. shown: the losses on the
-    progress line.
+    network: all weights to train. shown: the losses on the progress line.
     """
 
     network: nn.Module
     settings: Pretraining | Stage
     schedule: Schedule
-    columns: Sequence[str]
     action = "train"
     shown: Sequence[str] = ("loss",)
 
@@ -103,7 +101,6 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
     label = f"{task.action} {saved.name}"
     with setup.stopping() as stop:
         begun = time.monotonic() - resume(saved, parts)
-        saved.begin(CURVE, task.columns)
         with Progress(schedule.last, label=label, start=saved.step) as progress:
             # draw
             for done, batch in enumerate(task.batches(saved.step), saved.step + 1):
@@ -139,8 +136,8 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                     warm = write_row and done > schedule.warmup
                     check_numbers(values, done, settings.learning_rate, warm=warm)
                 if write_row:
-                    counts = {"step": done, "skipped": scaler.skipped}
-                    saved.add(CURVE, learning_rate=rate, **counts, **meter.means())
+                    row = {"step": done, **meter.means()}
+                    saved.add(CURVE, **row, skipped=scaler.skipped, learning_rate=rate)
                 # save, and stop if a process was asked to
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}

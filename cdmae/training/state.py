@@ -18,7 +18,7 @@ import os
 import pickle
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -72,14 +72,9 @@ class State:
         self._saved_at = time.monotonic()
         self._pause = save_seconds()
 
-    def begin(self, table: str, columns: Sequence[str]) -> None:
-        """Begin a table, unless the state already has it with the same columns."""
-        if self.tables.get(table, [[]])[0] != [*columns]:
-            self.tables[table] = [[*columns]]
-
     def add(self, table: str, **values: float) -> None:
-        """Append a row to a table that `begin` has begun."""
-        rows = self.tables[table]
+        """Append a row to a table; the names of its first values become the header."""
+        rows = self.tables.setdefault(table, [[*values]])
         numbers = [values[name] for name in rows[0]]
         rows.append([str(each) if isinstance(each, int) else f"{each:.6g}" for each in numbers])
 

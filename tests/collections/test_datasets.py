@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cdmae import collections
 from cdmae.collections import relevant_queries
 from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, read_qrels, write_collection
@@ -19,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORPUS = [
     {"_id": "p1", "title": "Tea", "text": "Tea is a drink."},
     {"_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
-    {"_id": "p3", "text": "No title at all."},
+    {"_id": 3, "text": "No title at all."},
     {"_id": "p4", "title": " ", "text": ""},
 ]
 QUERIES = [
@@ -27,7 +26,7 @@ QUERIES = [
     {"_id": "q2", "text": "unjudged"},
     {"_id": "q3", "text": "titles"},
 ]
-QRELS = "query-id\tcorpus-id\tscore\nq3\tp3\t2\nq1\tp1\t1\nq1\tp2\t0\nq1\tp4\t1\n"
+QRELS = "query-id\tcorpus-id\tscore\nq3\t3\t2\nq1\tp1\t1\nq1\tp2\t0\nq1\tp4\t1\nq1\tp2\t0\n"
 
 
 def jsonl(entries):
@@ -77,16 +76,10 @@ def refused(module, path, **settings):
 # --- sources --------------------------------------------------------------------------------------
 
 
-def test_an_unknown_source_is_refused_with_the_known_names():
-    message = "trec is not a source of collections; expected beir, expanded, ir_datasets, .*, text"
-    with pytest.raises(InputError, match=message):
-        collections.source("trec")
-
-
 def test_sources_answer_without_heavy_imports(tmp_path):
-    entries = [("beir", {"path": beir_folder(tmp_path)}), ("pydocs", {"size": "smoke"})]
+    entries = [{"source": "beir", "path": beir_folder(tmp_path)}, {"source": "pydocs"}]
     script = "import sys, json; from cdmae import collections; "
-    script += "asked = [collections.source(name).Settings(**own) for name, own in json.loads(sys.argv[1])]; "
+    script += "asked = map(collections.settings_of, json.loads(sys.argv[1])); "
     script += "[(entry.judged(), entry.depends(), entry.version(), entry.expected()) for entry in asked]; "
     script += "sys.exit(str({'numpy', 'pandas', 'pyarrow', 'torch'} & set(sys.modules)))"
     command = [sys.executable, "-c", script, json.dumps(entries)]
@@ -104,19 +97,18 @@ def test_an_error_of_the_job_names_the_entry_of_the_config(tmp_path):
 # --- BEIR -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_beir_is_read_completely(tmp_path, suffix):
-    changed = {"corpus.jsonl": None, "queries.jsonl": None, "qrels/test.tsv": None}
-    changed |= {f"corpus.jsonl{suffix}": jsonl(CORPUS), f"queries.jsonl{suffix}": jsonl(QUERIES)}
-    changed[f"qrels/test.tsv{suffix}"] = QRELS
-    changed["qrels/dev.tsv"] = "query-id\tcorpus-id\tscore\r\nq2\tp1\t1\r\n\r\n"
+def test_beir_is_read_completely(tmp_path):
+    """Also with a byte order mark, numeric ids, Windows' line ends, no header, repeated lines."""
+    changed = {"qrels/test.tsv": None, "qrels/test.tsv.gz": QRELS}
+    changed["qrels/dev.tsv"] = "q2\tp1\t1\r\n\r\n"
+    changed["corpus.jsonl"] = "\ufeff" + jsonl(CORPUS)
     settings = beir.Settings(path=beir_folder(tmp_path, **changed))
     assert settings.judged() == {"dev": True, "test": True}
     collection = settings.load()
     assert list(collection.rows()) == [
         ("p1", "Tea", "Tea is a drink."),
         ("p2", "", "Line one.\nLine\u2028two: caf\u00e9."),
-        ("p3", "", "No title at all."),
+        ("3", "", "No title at all."),
     ]
     assert collection.queries["test"].to_numpy().tolist() == [
         ["q1", "what is tea"],
@@ -124,10 +116,10 @@ def test_beir_is_read_completely(tmp_path, suffix):
     ]
     assert collection.queries["dev"]["query_id"].tolist() == ["q2"]
     judged = collection.qrels["test"].fillna("").to_numpy().tolist()  # p4 is without text
-    assert judged == [["q3", "p3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
+    assert judged == [["q3", "3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
     assert relevant_queries(collection) == {"dev": 1, "test": 2}
     assert collection.about["passages without text, dropped"] == 1
-    files = [f"corpus.jsonl{suffix}", "dev.tsv", f"queries.jsonl{suffix}", f"test.tsv{suffix}"]
+    files = ["corpus.jsonl", "dev.tsv", "queries.jsonl", "test.tsv.gz"]
     assert sorted(path.name for path in settings.depends()) == files
 
 
@@ -144,17 +136,6 @@ def test_beir_has_one_split_without_judgments_and_no_split_without_queries(tmp_p
     assert settings.judged() == {}
     write_collection(tmp_path / "out", settings.load())
     assert len(read_passages(tmp_path / "out")) == 3
-
-
-def test_beir_accepts_a_byte_order_mark_numeric_ids_and_a_missing_header(tmp_path):
-    changed = {
-        "corpus.jsonl": b'\xef\xbb\xbf{"_id": 1, "text": "one"}\r\n{"_id": 2, "text": "two"}\r\n\n',
-        "queries.jsonl": '{"_id": 1, "text": "q"}',
-        "qrels/test.tsv": "1\t2\t1\n1\t2\t1\n",
-    }
-    collection = beir.Settings(path=beir_folder(tmp_path, **changed)).load()
-    assert collection.passages["text"].to_pylist() == ["one", "two"]
-    assert collection.qrels["test"].to_numpy().tolist() == [["1", "2", 1]], "repeated: one"
 
 
 def test_some_judged_passages_may_be_absent_as_in_published_collections(tmp_path, capsys):
@@ -178,7 +159,6 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
     ("name", "content", "message"),
     [
         ("corpus.jsonl", None, "holds no corpus.jsonl; expected a folder in BEIR's"),
-        ("corpus.jsonl", "", "corpus.jsonl holds no passages"),
         ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages with text"),
         ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON that can be read ("),
         ("corpus.jsonl", GOOD + "[1]\n", "corpus.jsonl, line 2: not a JSON object but list"),
@@ -187,16 +167,14 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("corpus.jsonl", '{"_id": true, "text": "x"}', "line 1: _id is true; expected text"),
         ("corpus.jsonl", '{"_id": "p\\u001b[2J", "text": "x"}\n' * 2, r"line 2: the id p\x1b[2J is repeated"),
         ("corpus.jsonl", GOOD.encode() + b'{"_id": "p2", "text": "caf\xe9"}', "corpus.jsonl is not UTF-8 ("),
-        ("corpus.jsonl", gzip.compress(b"x", mtime=0), "corpus.jsonl is not UTF-8 ("),
         ("corpus.jsonl.gz", GOOD, "holds both corpus.jsonl and corpus.jsonl.gz; keep one of them"),
         ("queries.jsonl", None, "holds judgments but no queries.jsonl"),
         ("queries.jsonl", '{"_id": "q1", "text": ""}', "queries.jsonl, line 1: text or query is missing or empty"),
         ("queries.jsonl", jsonl(QUERIES * 2), "queries.jsonl, line 4: the id q1 is repeated"),
-        ("qrels/test.tsv", "", "qrels/test.tsv marks no passage as relevant"),
         ("qrels/test.tsv", "q1\tp1\t0\nq3\tp2\t-1\n", "qrels/test.tsv marks no passage as relevant for split test"),
         ("qrels/test.tsv", "q9\tp1\t1\n" * 3, "qrels/test.tsv, line 1: query q9, passage p1: not in queries.jsonl"),
         ("qrels/test.tsv", "q1\tp1\t1\nq1\tp8\t1\nq1\tp9\t1\n", "line 2: query q1, passage p8: not in corpus.jsonl"),
-        ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 6: grade has high; expected finite numbers"),
+        ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 7: grade has high; expected finite numbers"),
         ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", "the grade is 99999; expected a whole number from -32767 "),
         ("qrels/test.tsv", "q1\tp1\t0.5\n", "line 1: the grade is 0.5"),
         ("qrels/test.tsv", "q1 p1\n", "line 1: 2 columns; expected query id, passage id and grade, or the four columns of TREC"),
@@ -220,12 +198,11 @@ def test_judgments_in_another_layout_are_refused(tmp_path, name):
     assert "holds qrels in another layout; expected qrels/{split}.tsv" in refused(beir, path)
 
 
-@pytest.mark.parametrize("path", ["nowhere", "file"])
-def test_a_path_that_is_not_a_folder_is_refused(tmp_path, monkeypatch, path):
-    monkeypatch.chdir(tmp_path)
-    Path("file").touch()
-    for module in (beir, msmarco):
-        assert "cannot be read" in refused(module, path)
+@pytest.mark.parametrize("module", [beir, msmarco])
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path, module):
+    (tmp_path / "file").touch()
+    for name in ("nowhere", "file"):
+        assert "cannot be read" in refused(module, str(tmp_path / name))
 
 
 # --- MS MARCO -------------------------------------------------------------------------------------
@@ -258,12 +235,8 @@ def test_msmarco_titles_need_three_columns(tmp_path):
     [
         ("collection.tsv", None, "holds no collection.tsv"),
         ("collection.tsv", "0\ta\n1 b\n", "line 2: another number of columns; expected passage_id, text"),
-        ("collection.tsv", "0\ta\tb\tc\n", "collection.tsv, line 1: another number of columns"),
-        ("collection.tsv", "\ta\n", "collection.tsv, line 1: _id or id or "),
         ("collection.tsv", "docno\ttext\n0\ta\n", "collection.tsv, line 1: a header (docno, text); delete the line"),
-        ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 is repeated"),
         ("queries.train.tsv", None, "qrels.train.tsv has no queries; expected queries.train.tsv"),
-        ("queries.train.tsv", "10\tone\ttwo\n", "queries.train.tsv, line 1: another number of columns"),
         ("qrels.train.tsv", "10\t0\t7\t1\n", "line 1: query 10, passage 7: not in collection.tsv"),
     ],
 )  # fmt: skip

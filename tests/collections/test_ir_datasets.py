@@ -10,13 +10,11 @@ import sys
 import tarfile
 import zipfile
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import requests
 
 from cdmae import collections
-from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
+from cdmae.collections.store import read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
 from cdmae.files import read_json
@@ -31,15 +29,10 @@ CORPUS = [
     {"_id": "q1", "title": "", "text": "what is  tea", "metadata": {}},
     {"_id": "doc2", "title": "", "text": "", "metadata": {}},
 ]
-NANO = {  # a query that is a passage, a passage without text, and a missing relevant passage
-    "docs": ("corpus", {"_id": ["d0", "q0", "d2"], "text": ["Tea is a drink.", "what is tea", ""]}),
-    "queries": ("queries", {"_id": ["q0", "q1"], "text": ["what is tea", "what is nq"]}),
-    "qrels": ("qrels", {"query-id": ["q0", "q1", "q1"], "corpus-id": ["d0", "d0", "lost"]}),
-}
 COUNTS = {  # of docs, queries and qrels
     "msmarco-passage": (3,), "msmarco-passage/train": (None, 2, 1),
     "msmarco-passage/train/judged": (None, 1), "msmarco-passage/trec-dl-2019": (None, 2, 2),
-    "msmarco-passage/trec-dl-2019/judged": (None, 1), "beir/nq": (3, 2, 3), "nano-beir/nq": (3, 2, 3),
+    "msmarco-passage/trec-dl-2019/judged": (None, 1), "beir/nq": (3, 2, 3),
 }  # fmt: skip
 
 
@@ -89,19 +82,11 @@ def home(tmp_path, monkeypatch):
     lists = {}
     for name in ("downloads", "metadata"):
         lists[f"{name}.json"] = json.loads(pkgutil.get_data("ir_datasets", f"etc/{name}.json"))
-    files = {}
+    folder.mkdir()
     for (family, key), content in PUBLISHED.items():
-        url = lists["downloads.json"][family][key]["url"]
-        files[family, key] = url.rpartition("/")[2], content
-    for part, (place, columns) in NANO.items():
-        packed = io.BytesIO()
-        pq.write_table(pa.table(columns), packed)
-        path = f"NanoNQ/{place}/train-00000-of-00001.parquet"
-        files["nano-beir", f"nq/{part}"] = (path, packed.getvalue())
-    for (family, key), (path, content) in files.items():
-        lists["downloads.json"][family][key]["expected_md5"] = hashlib.md5(content).hexdigest()
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
+        known = lists["downloads.json"][family][key]
+        known["expected_md5"] = hashlib.md5(content).hexdigest()
+        (folder / known["url"].rpartition("/")[2]).write_bytes(content)
     (folder / "marco.tar.gz").write_bytes(TITLES)
     for name, counts in COUNTS.items():
         parts = zip(("docs", "queries", "qrels"), counts, strict=False)
@@ -134,8 +119,9 @@ def modules():
 
 def stored(tmp_path, folder, **settings):
     """Write a collection, and return its passages as rows."""
-    write_collection(tmp_path / "out", source.Settings(files=str(folder), **settings).load())
-    return [tuple(row.values()) for row in read_passages(tmp_path / "out").to_pylist()]
+    collection = source.Settings(files=str(folder), **settings).load()
+    write_collection(tmp_path / "out", collection)
+    return list(collection.rows())
 
 
 @pytest.mark.parametrize("titles", [True, False])
@@ -151,26 +137,15 @@ def test_msmarco_is_read_completely(home, tmp_path, titles):
     assert read_json(tmp_path / "out/about.json")["dataset"] == "msmarco-passage"
 
 
-@pytest.mark.parametrize(
-    ("dataset", "passages", "qrels", "own"),
-    [
-        (
-            "beir/nq",
-            [("doc0", "Tea"), ("q1", "")],
-            [[0, 0, 2], [0, 2, 1], [1, 1, 1], [1, 2, 1]],
-            [1, -1],
-        ),
-        ("nano-beir/nq", [("d0", ""), ("q0", "")], [[0, 0, 1], [1, 0, 1], [1, 2, 1]], [1, -1]),
-    ],
-)
-def test_beir_and_nano_beir_are_read_completely(home, tmp_path, dataset, passages, qrels, own):
-    """The passage without text is dropped; queries that are passages are known."""
-    rows = stored(tmp_path, home, dataset=dataset)
-    assert [row[:2] for row in rows] == passages and rows[0][2] == "Tea is a drink."
+def test_beir_is_read_completely(home, tmp_path):
+    """The passage without text is dropped; the query that is a passage is known."""
+    rows = stored(tmp_path, home, dataset="beir/nq")
+    assert rows == [("doc0", "Tea", "Tea is a drink."), ("q1", "", "what is  tea")]
     queries = read_queries(tmp_path / "out", "test")
     assert len(queries) == 2
-    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == qrels
-    assert targets.own_passages(tmp_path / "out", queries).tolist() == own
+    qrels = read_qrels(tmp_path / "out", "test").to_numpy().tolist()
+    assert qrels == [[0, 0, 2], [0, 2, 1], [1, 1, 1], [1, 2, 1]]
+    assert targets.own_passages(tmp_path / "out", queries).tolist() == [1, -1]
 
 
 def test_missing_files_and_files_with_another_checksum_are_reported(home, tmp_path):
@@ -190,13 +165,12 @@ def test_sizes_are_the_paper_s():
 @pytest.mark.parametrize(
     ("settings", "judged"),
     [
-        (MSMARCO, {"train": True, "dl19": True}),
-        ({"dataset": "msmarco-passage", "splits": {"eval": "eval"}}, {"eval": False}),
+        (MSMARCO | {"splits": {"dl19": "trec-dl-2019", "eval": "eval"}}, {"dl19": True, "eval": False}),
         ({"dataset": "beir/nq"}, {"test": True}),
         ({"dataset": "beir/fever"}, {"test": True}),
         ({"dataset": "dpr-w100"}, {}),
     ],
-)
+)  # fmt: skip
 def test_splits_follow_the_catalogue(settings, judged):
     assert source.Settings(**settings).judged() == judged
 

@@ -1,8 +1,7 @@
 """Held-out queries: no passage and no text is in two splits, and every draw can be repeated."""
 
-import json
-
 import pytest
+from small_collections import write_beir
 
 from cdmae import collections
 from cdmae.collections.sources import beir
@@ -12,18 +11,13 @@ from cdmae.fields import parse
 HALVES = {"dev": 0.2, "test": 0.2}
 
 
-def folder(path, positives, texts=None, split="train"):
-    """A collection in BEIR's layout; positives: the relevant passages of each query."""
+def folder(path, positives, texts=None, split="train", further=()):
+    """A collection in BEIR's layout; positives: the relevant passage of each query."""
     texts = texts or [f"query number {query}" for query in range(len(positives))]
-    names = sorted({passage for of_query in positives for passage in of_query})
-    passages = [{"_id": f"p{name}", "text": f"passage {name}"} for name in names]
-    queries = [{"_id": f"q{query}", "text": text} for query, text in enumerate(texts)]
-    rows = [f"q{query}\tp{passage}\t1\n" for query, own in enumerate(positives) for passage in own]
-    (path / "qrels").mkdir()
-    for name, entries in (("corpus", passages), ("queries", queries)):
-        (path / f"{name}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    (path / f"qrels/{split}.tsv").write_text("".join(rows))
-    return str(path)
+    passages = {f"p{name}": f"passage {name}" for name in sorted(set(positives))}
+    queries = {f"q{query}": text for query, text in enumerate(texts)}
+    rows = [(f"q{query}", f"p{passage}", 1) for query, passage in enumerate(positives)]
+    return write_beir(path, passages, queries, **{split: [*rows, *further]})["path"]
 
 
 def splits_of(settings):
@@ -33,7 +27,7 @@ def splits_of(settings):
 
 def test_queries_that_share_a_passage_or_a_text_stay_together(tmp_path):
     """Of 100 queries, three in a row are linked: by a passage, and by a text in another spelling."""
-    positives = [[query if query % 3 != 1 else query - 1] for query in range(100)]
+    positives = [query if query % 3 != 1 else query - 1 for query in range(100)]
     texts = [f"Question {query - query % 3 // 2}?" for query in range(100)]
     texts[2::3] = [text.upper().replace("?", " !") for text in texts[1::3]]
     path = folder(tmp_path, positives, texts)
@@ -53,29 +47,23 @@ def test_queries_that_share_a_passage_or_a_text_stay_together(tmp_path):
 
 
 def test_irrelevant_passages_do_not_keep_queries_together(tmp_path):
-    path = folder(tmp_path, [[query] for query in range(10)])
-    with open(tmp_path / "qrels/train.tsv", "a") as file:
-        file.writelines(f"q{query}\tp0\t0\n" for query in range(1, 10))
+    irrelevant = [(f"q{query}", "p0", 0) for query in range(1, 10)]
+    path = folder(tmp_path, range(10), further=irrelevant)
     assert len(splits_of(beir.Settings(path=path, holdout={"dev": 0.5}))["dev"]) == 5
 
 
 @pytest.mark.parametrize(
-    ("positives", "holdout", "message"),
+    ("positives", "split", "holdout", "message"),
     [
-        ([[0]], {"dev": 1.0}, "holdout.dev is 1.0; expected "),
-        ([[0]], {"train": 0.1}, "holdout is .*train.*expected new splits"),
-        ([[0]] * 20, {"dev": 0.1}, "the largest group has 20; expected other"),
-        ([[query] for query in range(10)], {"dev": 0.01}, "gives dev 0.01 of train, 0 of 10 queries"),
-        ([[query] for query in range(10)], {"dev": 0.5, "test": 0.5}, "expected other shares, which leave"),
+        ([0], "train", {"dev": 1.0}, "holdout.dev is 1.0; expected "),
+        ([0], "train", {"train": 0.1}, "holdout is .*train.*expected new splits"),
+        ([0], "test", {"dev": 0.1}, "holdout is .*the judged splits are test; expected new"),
+        ([0] * 20, "train", {"dev": 0.1}, "the largest group has 20; expected other"),
+        (range(10), "train", {"dev": 0.01}, "gives dev 0.01 of train, 0 of 10 queries"),
+        (range(10), "train", {"dev": 0.5, "test": 0.5}, "expected other shares, which leave"),
     ],
-)  # fmt: skip
-def test_shares_that_cannot_be_held_out_are_refused(tmp_path, positives, holdout, message):
-    path = folder(tmp_path, positives)
+)
+def test_shares_that_cannot_be_held_out_are_refused(tmp_path, positives, split, holdout, message):
+    path = folder(tmp_path, positives, split=split)
     with pytest.raises(InputError, match=message):
         parse(beir.Settings, {"path": path, "holdout": holdout}).load()
-
-
-def test_a_collection_without_training_queries_has_none_to_hold_out(tmp_path):
-    path = folder(tmp_path, [[0], [1]], split="test")
-    with pytest.raises(InputError, match="holdout is .*the judged splits are test; expected new"):
-        beir.Settings(path=path, holdout={"dev": 0.1}).judged()

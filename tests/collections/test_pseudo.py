@@ -1,11 +1,9 @@
 """Pseudo queries: part of a passage is the query for the rest of it."""
 
-import json
-
 import pytest
+from small_collections import relevant, write_lines
 
 from cdmae.collections.sources import pseudo
-from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import parse
 
@@ -16,30 +14,22 @@ CORPUS = [
     {"_id": "p2", "title": "", "text": LONG},
     {"_id": "p3", "title": "Short", "text": "Too short."},
 ]
-
-
-def write_corpus(folder, passages):
-    lines = "".join(json.dumps(passage) + "\n" for passage in passages)
-    (folder / "corpus.jsonl").write_text(lines)
+WHOLE = {each["_id"]: (each["title"], each["text"]) for each in CORPUS}
 
 
 @pytest.fixture
 def settings(tmp_path):
-    write_corpus(tmp_path, CORPUS)
+    write_lines(tmp_path / "corpus.jsonl", CORPUS)
     return lambda **changed: pseudo.Settings(
         of={"source": "beir", "path": str(tmp_path)}, **changed
     )
 
 
-def written(settings, folder):
-    """Write a collection; return its queries by passage id, and its passages."""
-    write_collection(folder, settings.load())
-    passages = read_passages(folder).to_pylist()
-    queries, qrels = read_queries(folder, "train"), read_qrels(folder, "train")
-    assert qrels["grade"].tolist() == [1] * len(queries)
-    pairs = zip(qrels["query"], qrels["passage"], strict=True)
-    asked = {passages[passage]["passage_id"]: queries["text"][query] for query, passage in pairs}
-    return asked, {passage["passage_id"]: passage for passage in passages}
+def made(settings):
+    """Load a collection; return its queries by passage id, and (title, text) by passage id."""
+    collection = settings.load()
+    asked = {name: query for query, (name,) in relevant(collection).items()}
+    return asked, {name: (title, text) for name, title, text in collection.rows()}
 
 
 @pytest.mark.parametrize(
@@ -50,30 +40,30 @@ def written(settings, folder):
     ],
 )
 def test_a_title_or_a_first_sentence_is_the_query_for_the_rest(
-    settings, tmp_path, method, query, left, other
+    settings, method, query, left, other
 ):
-    asked, passages = written(settings(method=method), tmp_path / "out")
+    asked, passages = made(settings(method=method))
     assert asked == {"p1": query}
-    assert (passages["p1"]["title"], passages["p1"]["text"]) == left
-    assert (passages["p3"]["title"], passages["p3"]["text"]) == (other, "Too short.")
+    assert passages["p1"] == left
+    assert passages["p3"] == (other, "Too short.")
 
 
-def test_a_span_is_the_query_for_the_words_around_it(settings, tmp_path):
-    asked, passages = written(settings(method="span"), tmp_path / "out")
+def test_a_span_is_the_query_for_the_words_around_it(settings):
+    asked, passages = made(settings(method="span"))
     assert set(asked) == {"p1", "p2"}
-    query, rest = asked["p2"].split(), passages["p2"]["text"].split()
+    query = asked["p2"].split()
+    rest = passages["p2"][1].split()
     assert 5 <= len(query) <= 16 and len(query) + len(rest) == 40
     begin = int(query[0].removeprefix("word"))
     assert [*rest[:begin], *query, *rest[begin:]] == LONG.split()
 
 
-def test_fewer_queries_are_a_subset_and_other_passages_keep_their_words(settings, tmp_path):
-    every, _ = written(settings(method="span"), tmp_path / "every")
-    one, passages = written(settings(method="span", queries=1), tmp_path / "one")
+def test_fewer_queries_are_a_subset_and_other_passages_keep_their_words(settings):
+    every, _ = made(settings(method="span"))
+    one, passages = made(settings(method="span", queries=1))
     (kept,) = one
     assert one[kept] == every[kept]
-    whole = {passage["_id"]: passage["text"] for passage in CORPUS}
-    assert {name for name in whole if passages[name]["text"] != whole[name]} == {kept}
+    assert {name for name in WHOLE if passages[name] != WHOLE[name]} == {kept}
 
 
 def test_dev_has_other_queries_than_train(settings):
@@ -84,18 +74,10 @@ def test_dev_has_other_queries_than_train(settings):
     assert len({*queries["train"]["query_id"], *queries["dev"]["query_id"]}) == 2
 
 
-@pytest.mark.parametrize(
-    ("passages", "changed", "message"),
-    [
-        (CORPUS[2:], {"method": "span"}, "method is span, and dev is 0, but 1 passages give 0 diff"),
-        ([{**CORPUS[0], "_id": str(row)} for row in range(3)], {"method": "title", "dev": 1},
-         "method is title, and dev is 1, but 3 passages give 1 different"),
-    ],
-)  # fmt: skip
-def test_too_few_queries_are_refused(settings, tmp_path, passages, changed, message):
-    write_corpus(tmp_path, passages)
+def test_too_few_queries_are_refused(settings):
+    message = "method is title, and dev is 1, but 3 passages give 1 different"
     with pytest.raises(InputError, match=message):
-        settings(**changed).load()
+        settings(method="title", dev=1).load()
 
 
 @pytest.mark.parametrize(
@@ -114,13 +96,11 @@ def test_code_links_and_long_sentences_are_no_queries(text, query):
     assert (found[0] if found else "") == query
 
 
-def test_a_passage_keeps_the_words_of_its_query_if_a_teacher_grades_it(settings, tmp_path):
-    for method in ("title", "first_sentence", "span"):
-        asked, passages = written(settings(method=method, keep_query=True), tmp_path / method)
-        assert "p1" in asked
-        for passage in CORPUS:
-            found = passages[passage["_id"]]
-            assert (found["title"], found["text"]) == (passage["title"], passage["text"])
+@pytest.mark.parametrize("method", pseudo.CUT)
+def test_a_passage_keeps_the_words_of_its_query_if_a_teacher_grades_it(settings, method):
+    asked, passages = made(settings(method=method, keep_query=True))
+    assert "p1" in asked
+    assert passages == WHOLE
 
 
 # --- written queries, and several kinds -----------------------------------------------------------
@@ -134,11 +114,11 @@ def lines_of(folder, *lines):
 def test_written_queries_leave_their_passages_as_they_are(settings, tmp_path):
     """The first of a passage counts; passages may lack one, or have one that is too short."""
     texts = lines_of(tmp_path, "p1\tsmallest of all\np1\tanother one of it", "p2\ttoo short")
-    made = settings(method="written", texts=texts)
-    assert [path.name for path in made.depends()] == ["corpus.jsonl", "queries.tsv"]
-    asked, passages = written(made, tmp_path / "out")
+    entry = settings(method="written", texts=texts)
+    assert [path.name for path in entry.depends()] == ["corpus.jsonl", "queries.tsv"]
+    asked, passages = made(entry)
     assert asked == {"p1": "smallest of all"}
-    assert passages["p1"]["text"] == FIRST and passages["p1"]["title"] == CORPUS[0]["title"]
+    assert passages == WHOLE
 
 
 def test_written_queries_of_other_passages_are_refused(settings, tmp_path):
@@ -148,33 +128,28 @@ def test_written_queries_of_other_passages_are_refused(settings, tmp_path):
 
 
 def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_path):
-    """Each kind alone gives the same query; another run gives the same kinds."""
+    """Each kind alone gives the same query."""
     whole = []
     for row in range(60):
         words = " ".join(f"{word}{row}" for word in FIRST.rstrip(".").replace(". ", " ").split())
         title = f"The heap {row} algorithm" * (row % 2)
         text = f"One sentence of {row}. The other of {words}"
         whole.append({"_id": f"p{row}", "title": title, "text": text})
-    write_corpus(tmp_path, whole)
+    write_lines(tmp_path / "corpus.jsonl", whole)
     texts = lines_of(tmp_path, *(f"p{row}\twritten query {row}" for row in range(60)))
-    alone = {
-        method: written(settings(method=method, keep_query=True), tmp_path / method)[0]
-        for method in ("title", "first_sentence", "span")
-    }
+    alone = {method: made(settings(method=method, keep_query=True))[0] for method in pseudo.CUT}
     alone["written"] = {f"p{row}": f"written query {row}" for row in range(60)}
-    asked, passages = written(settings(method="mixed", texts=texts), tmp_path / "mixed")
-    assert not any(passage["title"] for passage in passages.values())
+    asked, passages = made(settings(method="mixed", texts=texts))
+    assert not any(title for title, _ in passages.values())
     for queries in alone.values():
         assert sum(queries.get(name) == query for name, query in asked.items()) >= 4
     every = {query for queries in alone.values() for query in queries.values()}
     assert every >= set(asked.values())
-    assert written(settings(method="mixed", texts=texts), tmp_path / "again")[0] == asked
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"of": {"source": "pseudo"}}, "of.source is pseudo; expected another source"),
         ({"of": {"source": "pages"}}, "pages is not a source of collections; expected beir"),
         ({"of": {"source": "beir"}}, "of.path is missing"),
         ({"of": {"source": "beir", "path": "x", "pth": "y"}}, "of.pth is not a setting; did you mean path?"),

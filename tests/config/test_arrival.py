@@ -22,7 +22,6 @@ from cdmae.config.stages import AnyStage
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.fields import kinds_of, pick, rules_of
-from cdmae.finetuning import reranker, retriever
 from cdmae.importance import ami, ngrams
 from cdmae.pretraining import trainer
 from cdmae.tokens import tokenise
@@ -111,7 +110,7 @@ def given(tmp_path_factory):
     for seed in (1, 2):
         run(NotPretrained(start="s"), START, tiny.encoder, folder / f"start{seed}", seed=seed)
     write_teacher(folder / "teacher.parquet")
-    train(retriever, tiny, folder / "second", stage("retriever", epochs=0.25))
+    train(tiny, folder / "second", stage("retriever", epochs=0.25))
     return folder, tiny
 
 
@@ -168,8 +167,7 @@ def test_every_setting_of_a_stage_reaches_its_weights(given, tmp_path, kind):
 
     def outcome(recipe, key):
         inputs = read | second if key == "in_batch_weight" else read
-        by = retriever if of_retrievers else reranker
-        return hash_of(train(by, tiny, tmp_path, recipe, **inputs) / "model.safetensors")
+        return hash_of(train(tiny, tmp_path, recipe, **inputs) / "model.safetensors")
 
     without = SHARED if kind is not STAGES[0] else ()
     check(recipe, outcome, without=without, apart="in_batch_weight")

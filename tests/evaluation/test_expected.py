@@ -62,13 +62,3 @@ def test_a_run_is_compared_with_the_mean_and_the_noise_of_its_seeds():
     assert found["noise"].tolist() == [17.6, 17.6, 0.1]
     with pytest.raises(InputError, match=r"the run has no RR@10 of once on own dev"):
         expected.measured(both, results(one=[0.2]), lambda name: True)
-
-
-def test_a_written_file_is_read(tmp_path):
-    path = tmp_path / "expected.csv"
-    table = numbers(("one, a", "one", "two"), ("two", "two", "")).assign(value=[1.0, -2.5])
-    expected.write(path, table)
-    pd.testing.assert_frame_equal(expected.read(path), table)
-    assert expected.made_by(table, ["config/a.yaml"], (42, 43)).all()
-    assert not expected.made_by(table, [], (42, 43)).any()
-    assert "| one, a  | +1.0  |" in expected.markdown(table)

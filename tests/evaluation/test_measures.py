@@ -137,11 +137,6 @@ def test_a_measure_that_is_not_computed_or_has_another_name_is_refused(name, wor
         read_measure(name)
 
 
-def test_a_run_of_other_queries_is_refused():
-    with pytest.raises(InputError, match="the run has 2 queries, but the split has 3"):
-        measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])
-
-
 @pytest.mark.parametrize(
     ("grade", "names", "lowest"),
     [(0, ["RR@10", "nDCG@10"], 1), (-100, ["nDCG@10"], 1), (1, ["RR(rel=2)@10", "R(rel=3)@5"], 2)],

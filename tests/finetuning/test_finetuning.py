@@ -14,14 +14,14 @@ from tiny_training import QUERIES, encoder, stage, train
 
 from cdmae.errors import Interrupted
 from cdmae.files import read_json
-from cdmae.finetuning import reranker, retriever
+from cdmae.finetuning.reranker import RerankerTask
+from cdmae.finetuning.retriever import RetrieverTask
 
-TRAINERS = {"retriever": retriever, "reranker": reranker}
-BOTH = pytest.mark.parametrize("kind", TRAINERS)
+TASKS = {"retriever": RetrieverTask, "reranker": RerankerTask}
 EASY = {"retriever": {}, "reranker": {"random_negatives": 0, "forward_factor": 1, "rdrop": 0.0}}
 
 
-@BOTH
+@pytest.mark.parametrize("kind", TASKS)
 def test_one_batch_can_be_overfitted(tiny, tmp_path, kind):
     how = {
         "queries": QUERIES,
@@ -32,7 +32,7 @@ def test_one_batch_can_be_overfitted(tiny, tmp_path, kind):
         "chunk": 100,
     }
     still = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    folder = train(TRAINERS[kind], tiny, tmp_path, stage(kind, **how | EASY[kind]), encoder=still)
+    folder = train(tiny, tmp_path, stage(kind, **how | EASY[kind]), encoder=still)
     curve = pd.read_csv(folder / "steps.tsv", sep="\t")
     assert curve["step"].tolist() == list(range(1, 31))
     assert curve["loss"].iloc[0] > 1
@@ -46,21 +46,22 @@ def test_one_batch_can_be_overfitted(tiny, tmp_path, kind):
 def test_a_killed_training_ends_in_the_same_bits(
     tiny, tmp_path, teacher, kind, taught, monkeypatch
 ):
-    trainer, scores = TRAINERS[kind], {"teacher": teacher} if taught else {}
-    whole = train(trainer, tiny, tmp_path / "whole", stage(kind), **scores)
-    steps, learnt = iter(range(100)), trainer.learn
+    scores = {"teacher": teacher} if taught else {}
+    whole = train(tiny, tmp_path / "whole", stage(kind), **scores)
+    steps = iter(range(100))
+    learn = TASKS[kind].learn
 
-    def interrupt(*given, **how):
+    def interrupt(*given):
         if next(steps) == 4:
             os.kill(os.getpid(), signal.SIGUSR1)
-        return learnt(*given, **how)
+        return learn(*given)
 
-    monkeypatch.setattr(trainer, "learn", interrupt)
+    monkeypatch.setattr(TASKS[kind], "learn", interrupt)
     with pytest.raises(Interrupted, match="SIGUSR1: tiny is saved at step 5"):
-        train(trainer, tiny, tmp_path / "killed", stage(kind), **scores)
+        train(tiny, tmp_path / "killed", stage(kind), **scores)
     assert not (tmp_path / "killed" / "model").exists()
     for computed in (8, 9):
-        killed = train(trainer, tiny, tmp_path / "killed", stage(kind), **scores)
+        killed = train(tiny, tmp_path / "killed", stage(kind), **scores)
         assert next(steps) == computed, "a training whose result is lost computes no step again"
         first, second = (load_file(folder / "model.safetensors") for folder in (whole, killed))
         assert all((first[name] == second[name]).all() for name in first)
@@ -80,10 +81,9 @@ def test_a_killed_training_ends_in_the_same_bits(
 )
 def test_a_training_goes_on_from_all_weights_of_a_trained_model(tiny, tmp_path, kind, further):
     """At a learning rate of nearly 0, the second model has the weights of the first, head included."""
-    trainer = reranker if kind == "reranker" else retriever
-    first = train(trainer, tiny, tmp_path / "a", stage(kind, **further))
+    first = train(tiny, tmp_path / "a", stage(kind, **further))
     still = stage(kind, **further, learning_rate=1e-12, epochs=0.25)
-    second = train(trainer, tiny, tmp_path / "b", still, after=first)
+    second = train(tiny, tmp_path / "b", still, after=first)
     files = sorted(path.relative_to(first) for path in first.rglob("*.safetensors"))
     assert files
     for file in files:

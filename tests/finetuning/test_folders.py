@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from card_facts import told_by_card
 from scipy.sparse import issparse
 from tiny_training import stage, train
 
-from cdmae.finetuning import retriever
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
 from cdmae.retrieval.kinds.dual import DualVectors
@@ -38,7 +38,7 @@ def theirs(folder, kind, encode, texts):
 
 @pytest.mark.parametrize(("kind", "more"), FOLDERS)
 def test_sentence_transformers_computes_the_same_vectors(tiny, tmp_path, kind, more):
-    folder = train(retriever, tiny, tmp_path, stage(kind, epochs=1, **more))
+    folder = train(tiny, tmp_path, stage(kind, epochs=1, **more))
     encoder = vectors.Encoder({"model": folder})
     (shard,) = encoder.passages(tiny.tokens)
     for encode, texts, ours in (
@@ -57,8 +57,58 @@ def test_sentence_transformers_computes_the_same_vectors(tiny, tmp_path, kind, m
             np.testing.assert_allclose(ours, found, atol=1e-4)
 
 
+def own_weights(encode, text, length):
+    """The weights of a text by the card of uniCOIL or DeepCT."""
+    weights = np.zeros(160)
+    for piece, weight in encode(text, length).items():
+        weights[piece] = weight
+    return weights
+
+
+def coil_vectors(encode, text, length):
+    """The vectors of a text by COIL's card: [CLS]'s 30 numbers in three rows of 12, then others."""
+    _, of_pieces, of_cls = encode(text, length)
+    rows = np.zeros(36)
+    rows[:30] = of_cls
+    return np.concatenate([rows.reshape(3, 12), of_pieces])
+
+
+CARDS = [
+    ("sparse", {"pieces": "own", "query_flops": 0.0, "passage_flops": 0.0}, own_weights),
+    ("sparse", {"pieces": "own", "target": "recall"}, own_weights),
+    ("multi", {"match": "equal", "cls_dimensions": 30}, coil_vectors),
+]
+
+
+@pytest.mark.parametrize(("kind", "more", "told"), CARDS)
+def test_the_program_of_a_card_computes_the_same_vectors(tiny, tmp_path, kind, more, told):
+    folder = train(tiny, tmp_path, stage(kind, epochs=1, **more))
+    assert not (folder / "modules.json").exists()
+    encoder = vectors.Encoder({"model": folder})
+    (shard,) = encoder.passages(tiny.tokens)
+    encode = told_by_card(folder)["encode"]
+    for texts, length, ours in (
+        (tiny.queries, 16, encoder.queries(tiny.queries)),
+        (tiny.passages[:20], 32, shard[:]),
+    ):
+        if more.get("target") == "recall" and length == 16:
+            assert ours.sum() == sum(len(text) - 2 for text in tokenised(folder, texts))
+            continue
+        for row, text in enumerate(texts):
+            found = ours[row : row + 1]
+            found = found.toarray()[0] if kind == "sparse" else found.values
+            np.testing.assert_allclose(found, told(encode, text, length), atol=1e-5)
+
+
+def tokenised(folder, texts):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    return tokenizer(texts, truncation=True, max_length=16)["input_ids"]
+
+
 def test_a_head_of_a_unified_retriever_searches_alone(tiny, tmp_path):
-    folder = train(retriever, tiny, tmp_path, stage("unified", flops_warmup=1.0, epochs=1))
+    folder = train(tiny, tmp_path, stage("unified", flops_warmup=1.0, epochs=1))
     both = vectors.encode_queries(folder, tiny.queries)
     (shard,) = vectors.Encoder({"model": folder}).passages(tiny.tokens)
     for uses in ("dense", "sparse"):
@@ -69,14 +119,13 @@ def test_a_head_of_a_unified_retriever_searches_alone(tiny, tmp_path):
         scores = queries @ shard[:].head(uses).T
         scores = scores.toarray() if issparse(scores) else scores
         for query, row in enumerate(scores):
-            np.testing.assert_allclose(
-                run.ranked(query)[1], -np.sort(-row)[: len(run.ranked(query)[1])], rtol=1e-5
-            )
+            best = -np.sort(-row)[: len(run.ranked(query)[1])]
+            np.testing.assert_allclose(run.ranked(query)[1], best, rtol=1e-5)
 
 
 def test_a_training_continues_from_a_table_with_or_without_it(tiny, tmp_path):
-    first = train(retriever, tiny, tmp_path / "a", stage("sparse", epochs=1, **IDF))
-    again = train(retriever, tiny, tmp_path / "b", stage("sparse", epochs=1, **IDF), after=first)
-    other = train(retriever, tiny, tmp_path / "c", stage("sparse", epochs=1), after=first)
+    first = train(tiny, tmp_path / "a", stage("sparse", epochs=1, **IDF))
+    again = train(tiny, tmp_path / "b", stage("sparse", epochs=1, **IDF), after=first)
+    other = train(tiny, tmp_path / "c", stage("sparse", epochs=1), after=first)
     assert checkpoint.load(again, "retriever").table is not None
     assert checkpoint.load(other, "retriever").table is None

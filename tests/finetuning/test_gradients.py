@@ -1,21 +1,27 @@
-"""A step's loss and gradient: those of one padded batch through transformers, in any chunks."""
+"""A step's loss and gradient: those of the formula over one batch of vectors, in any chunks.
 
-import copy
+`models/test_heads.py` compares the vectors and their gradients with transformers.
+"""
+
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_models import own_weights, padded
+from tiny_models import padded
 from tiny_training import encoder, gradients, learn, prepared, same, stage, task_of, together, train
 
-from cdmae.finetuning import late, losses, reranker, retriever
-from cdmae.models import checkpoint
+from cdmae.config.heads import Regularised
+from cdmae.finetuning import late, losses, retriever
+from cdmae.models import checkpoint, heads, packed
+from cdmae.models.heads import multi
+from cdmae.models.ragged import Ragged
 
 FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
 UNIFIED = FLOPS | {"dense_temperature": 7.0}
 MEAN = {"pooling": "mean", "similarity": "cosine"}
+COIL = {"match": "equal", "cls_dimensions": 30}  # three rows of 12, the last with zeros
 CASES = [
     ("retriever", {}),
     ("retriever", {"in_batch": False, "distillation": "kl"}),
@@ -26,76 +32,93 @@ CASES = [
     ("sparse", FLOPS | {"pieces": "own"}),
     ("unified", UNIFIED | {"distillation": "kl"}),
     ("unified", UNIFIED | MEAN),
+    ("multi", {"distillation": "kl"}),
+    ("multi", {"expansion": "attended", "skip_punctuation": False, "in_batch": False}),
+    ("multi", COIL | {"distillation": "kl"}),
+    ("multi", COIL | {"in_batch": False}),
 ]
 
 
-def vectors_by_hand(recipe, folder, model, batch):
-    """The network in transformers, and the vectors of each head with their temperature."""
-    inputs = padded(list(batch.sequences))
-    mask = inputs["attention_mask"][..., None]
-    if getattr(recipe, "pieces", "") == "own":
-        network = copy.deepcopy(model.network)
-        network.zero_grad()
-        scores = network.weigh(network(**inputs).last_hidden_state)[..., 0]
-        return network, [(own_weights(scores, batch.sequences, 160), recipe.temperature)]
-    network = transformers.BertForMaskedLM.from_pretrained(folder, attn_implementation="eager")
-    network.double()
-    read = network(**inputs, output_hidden_states=True)
-    states = read.hidden_states[-1]
-    found = []
-    if recipe.head != "dense":
-        weights = (torch.log1p(torch.relu(read.logits)) * mask).amax(1)
-        found.append((weights, recipe.temperature))
-    if recipe.head != "sparse":
-        dense = states[:, 0]
-        if recipe.pooling == "mean":
-            dense = (states * mask).sum(1) / mask.sum(1)
-            dense = dense / dense.norm(dim=1, keepdim=True)
-        temperature = recipe.dense_temperature if recipe.head == "unified" else recipe.temperature
-        found.append((dense, temperature))
-    return network, found
+def vectors_of(model, batch, recipe):
+    """The vectors of all sequences of a batch, in one chunk."""
+    texts = packed.pack(batch.sequences, torch.device("cpu"))
+    return heads.of(recipe.head).vectors(model.network, texts, recipe)
 
 
-def loss_by_hand(vectors, temperature, recipe, batch):
-    """The loss of one head."""
-    queries, passages = vectors[:6] / temperature, vectors[6:].view(6, 4, -1)
-    excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded)
-    loss = losses.contrastive(queries, passages, in_batch=recipe.in_batch, excluded=excluded)
-    if weight := getattr(recipe, "passage_weight", 0):
-        centric = losses.passage_centric(vectors[:6], passages, temperature, excluded)
-        loss = (1 - weight) * loss + weight * centric
+def scores_of_pieces(model, batch, recipe, vectors):
+    """MaxSim or COIL's score of each query with all passages, one pair at a time: [B, B x N]."""
+    pieces = multi.scored(batch.sequences, model.network)
+    texts = [
+        (vectors[first:last], torch.from_numpy(pieces.values[first:last]))
+        for first, last in zip(pieces.starts[:-1], pieces.starts[1:], strict=True)
+    ]
+
+    def score(query, passage):
+        products = query[0] @ passage[0].T
+        if recipe.match == "any":
+            return products.amax(1).sum()
+        # of negative products with the same word-piece and 0 for all others, 0 is the largest
+        exact = (query[1][:, None] == passage[1]).double()
+        is_piece = query[1] >= 0
+        of_cls = (products * exact).sum(1)[~is_piece]
+        return (products * exact).amax(1)[is_piece].clamp_min(0).sum() + of_cls.sum()
+
+    return torch.stack([torch.stack([score(q, p) for p in texts[6:]]) for q in texts[:6]])
+
+
+def loss_of(every, groups, recipe, batch, centric=None):
+    """The loss of one head; every: the scores of the whole batch, groups: of the groups."""
+    loss = losses.listwise(groups)
+    if recipe.in_batch:
+        masked = every.masked_fill(torch.from_numpy(batch.excluded), -torch.inf)
+        loss = torch.nn.functional.cross_entropy(masked, 4 * torch.arange(6))
+    if centric is not None:
+        loss = (1 - recipe.passage_weight) * loss + recipe.passage_weight * centric
     if batch.teacher is not None:
-        scores = losses.group_scores(queries, passages)
-        taught = getattr(losses, recipe.distillation)(scores, torch.as_tensor(batch.teacher))
+        taught = getattr(losses, recipe.distillation)(groups, torch.as_tensor(batch.teacher))
         loss = taught + 0.3 * loss
     return loss
 
 
-def shared(found, expected):
-    """Gradients by the names that both networks have, without those of the type embeddings."""
-    found = {key.removeprefix("bert."): value for key, value in found.items()}
-    expected = {key.removeprefix("bert."): value for key, value in expected.items()}
-    names = [key for key in found if "token_type" not in key]
-    same({key: found[key] for key in names}, {key: expected[key] for key in names})
+def loss_by_hand(model, batch, recipe):
+    """The loss of a batch, in the second of four steps of the regulariser's warm-up."""
+    vectors = vectors_of(model, batch, recipe)
+    if recipe.head == "multi":
+        every = scores_of_pieces(model, batch, recipe, vectors) / recipe.temperature
+        groups = torch.stack([every[row, 4 * row : 4 * row + 4] for row in range(6)])
+        return loss_of(every, groups, recipe, batch)
+    parts = [(vectors, recipe.temperature)]
+    if recipe.head == "unified":
+        parts = [(vectors[:, :160], recipe.temperature)]
+        parts.append((vectors[:, 160:], recipe.dense_temperature))
+    loss = 0
+    for part, temperature in parts:
+        queries, passages = part[:6] / temperature, part[6:].view(6, 4, -1)
+        centric = None
+        if getattr(recipe, "passage_weight", 0):
+            excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded)
+            centric = losses.passage_centric(part[:6], passages, temperature, excluded)
+        groups = losses.group_scores(queries, passages)
+        loss = loss + loss_of(queries @ part[6:].T, groups, recipe, batch, centric)
+    if isinstance(recipe, Regularised):
+        weights = vectors[:, :160]
+        queries, passages = (part.mean(0).square().sum() for part in (weights[:6], weights[6:]))
+        loss = loss + (0.3 * queries + 0.2 * passages) / 4
+    return loss
 
 
 @pytest.mark.parametrize(("kind", "more"), CASES)
-def test_the_gradient_equals_the_naive_one(tiny, tmp_path, teacher, kind, more):
+def test_loss_and_gradient_are_those_of_the_formula(tiny, tmp_path, teacher, kind, more):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage(kind, alpha=0.3, temperature=2.5, **more)
     taught = teacher if "distillation" in more else None
     model, batch = prepared(tiny, recipe, folder, taught)
-    network, heads = vectors_by_hand(recipe, folder, model, batch)
-    loss = sum(loss_by_hand(*head, recipe, batch) for head in heads)
-    if kind != "retriever":
-        weights = heads[0][0]
-        queries, passages = (part.mean(0).square().sum() for part in (weights[:6], weights[6:]))
-        # in the second of four steps of warm-up
-        loss = loss + (0.3 * queries + 0.2 * passages) / 4
+    loss = loss_by_hand(model, batch, recipe)
     loss.backward()
+    expected = gradients(model.network)
     numbers, found = learn(model, batch, recipe, step=1)
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
-    shared(found, gradients(network))
+    same(found, expected)
 
 
 HEADS = [
@@ -104,7 +127,7 @@ HEADS = [
     ("sparse", FLOPS | {"pieces": "own"}),
     ("unified", UNIFIED),
     ("multi", {}),
-    ("multi", {"match": "equal", "cls_dimensions": 30}),
+    ("multi", COIL),
 ]
 
 
@@ -150,6 +173,24 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny):
     assert learn(model, batch, recipe, step=1)[0]["loss"] != numbers["loss"]  # dropout is on
 
 
+@pytest.mark.parametrize("match", ["any", "equal"])
+def test_maxima_have_the_gradient_of_finite_differences(match):
+    queries = Ragged.of([[-1, 1, 2], [-1, 3], [-1, 1, 9, 1]])
+    passages = Ragged.of([[-1, 1, 1, 5], [-1, 2, 3], [-1], [-1, 1, 2, 3, 9]])
+    generator = torch.Generator().manual_seed(1)
+    drawn = [
+        torch.randn(len(texts.values), 3, generator=generator, dtype=torch.float64)
+        for texts in (queries, passages)
+    ]
+
+    def scores(of_queries, of_passages):
+        return late.scores(
+            late.Texts(of_queries, queries), late.Texts(of_passages, passages), match
+        )
+
+    assert torch.autograd.gradcheck(scores, [each.requires_grad_() for each in drawn])
+
+
 # --- a teacher that is trained, too ---------------------------------------------------------------
 
 
@@ -157,50 +198,43 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny):
 def cross(tiny, tmp_path):
     """A trained reranker without dropout."""
     still = encoder(tmp_path / "still", tiny.encoder, dropout=0.0)
-    return train(reranker, tiny, tmp_path / "cross", stage("reranker", epochs=0.5), encoder=still)
+    return train(tiny, tmp_path / "cross", stage("reranker", epochs=0.5), encoder=still)
 
 
 @pytest.mark.parametrize("kind", ["retriever", "sparse", "multi", "unified"])
 def test_the_divergence_reaches_student_and_teacher(tiny, tmp_path, cross, kind):
-    """RocketQAv2: one padded batch by transformers for a dense student; chunks for every head."""
+    """RocketQAv2: scores of one padded batch by transformers; any chunks."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    flops = {"flops_warmup": 4.0} if kind in ("sparse", "unified") else {}
-    found = []
-    for chunk in (3, 1000):
-        recipe = stage(kind, alpha=0.3, temperature=2.5, chunk=chunk, **flops)
-        model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
-        task = task_of(tiny, recipe, model, joint_teacher=cross)
-        networks = model.network.double(), task.teachers.joint.model.network.double()
-        batch = task.draw(np.arange(6), 0)
-        numbers = task.learn(batch, 1)
-        assert set(task.columns) - {"step", "skipped", "learning_rate"} == set(numbers)
-        found.append([numbers, *map(gradients, networks)])
-    (numbers, *cut), (others, *whole) = found
-    for name, value in numbers.items():
-        assert value.item() == pytest.approx(others[name].item(), rel=1e-9), name
-    for first, second in zip(cut, whole, strict=True):
-        same(first, second)
-    if kind != "retriever":
-        return
+    flops = FLOPS if kind in ("sparse", "unified") else {}
     judge = transformers.BertForSequenceClassification.from_pretrained(
         cross, attn_implementation="eager"
     )
     judge.double().eval()
-    types = list(replace(batch.pairs, values=batch.pairs.types))
-    judged = judge(**padded(list(batch.pairs), types=types)).logits.view(6, 4)
-    network, heads = vectors_by_hand(recipe, folder, model, batch)
-    student = loss_by_hand(*heads[0], recipe, replace(batch, teacher=judged))
-    own = torch.nn.functional.cross_entropy(judged, torch.zeros(6, dtype=torch.long))
-    (student + own).backward()
-    assert numbers["loss"].item() == pytest.approx((student + own).item(), rel=1e-9)
-    assert numbers["teacher_listwise"].item() == pytest.approx(own.item(), rel=1e-9)
-    shared(whole[0], gradients(network))
-    shared(whole[1], gradients(judge))
+    for chunk in (3, 1000):
+        recipe = stage(kind, alpha=0.3, temperature=2.5, chunk=chunk, **flops)
+        model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
+        task = task_of(tiny, recipe, model, joint_teacher=cross)
+        task.network.double()
+        batch = task.draw(np.arange(6), 0)
+        judge.zero_grad()
+        types = list(replace(batch.pairs, values=batch.pairs.types))
+        judged = judge(**padded(list(batch.pairs), types=types)).logits.view(6, 4)
+        student = loss_by_hand(model, replace(batch, teacher=judged), recipe)
+        own = torch.nn.functional.cross_entropy(judged, torch.zeros(6, dtype=torch.long))
+        (student + own).backward()
+        expected = gradients(model.network)
+        model.network.zero_grad(set_to_none=True)
+        numbers = task.learn(batch, 1)
+        assert numbers["loss"].item() == pytest.approx((student + own).item(), rel=1e-9)
+        assert numbers["teacher_listwise"].item() == pytest.approx(own.item(), rel=1e-9)
+        same(gradients(model.network), expected)
+        found = gradients(task.joint.network)
+        same(found, {name: gradients(judge)[name] for name in found})
 
 
 def test_a_trained_teacher_is_kept(tiny, tmp_path, cross):
     recipe = stage("retriever", alpha=0.3, learning_rate=3e-3, epochs=1.0)
-    folder = train(retriever, tiny, tmp_path, recipe, joint_teacher=cross)
+    folder = train(tiny, tmp_path, recipe, joint_teacher=cross)
     before, after = (
         checkpoint.load(path, "reranker").network.state_dict()
         for path in (cross, folder / "teacher")

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from tiny_training import stage
 
 from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
@@ -15,17 +14,9 @@ from cdmae.finetuning import groups
 from cdmae.finetuning.groups import Drawing, Examples
 from cdmae.finetuning.selection import select
 from cdmae.finetuning.teacher import Teacher
-from cdmae.runs import Run, write_run
+from cdmae.runs import Run
 
 PASSAGES, QUERIES = 60, 12
-
-
-def collection_of(folder, titles, texts, queries=(), judged=()):
-    """Write a collection; its folder."""
-    names = [f"p{row}" for row in range(len(texts))]
-    passages = pa.table({"passage_id": names, "title": titles, "text": texts})
-    write_collection(folder, Collection(passages, dict(queries), dict(judged), {}))
-    return folder
 
 
 def qrels_of(pairs):
@@ -106,21 +97,12 @@ def test_copies_of_judged_passages_are_no_negatives_and_irrelevant_ones_are(run)
     pool = set(examples.pool(3).tolist())
     assert pool == set(range(PASSAGES)) - {3, mined, other, copy, duplicate}
     assert examples.positives[3].tolist() == [3]
-    drawn = np.array([[2, other, 30], [3, 31, duplicate]], np.int32)
+    # 14 is also query 2's; `other` and `duplicate` are query 3's; its own positive stays
+    drawn = np.array([[2, other, 30], [3, 14, duplicate]], np.int32)
+    judged = qrels_of(sorted([*judged, (2, 14, 1)]))
+    examples, _ = make(run, judged, texts)
     excluded = examples.excluded(np.array([2, 3]), drawn)
-    assert excluded.nonzero()[0].tolist() == [1, 1]
-    assert excluded.nonzero()[1].tolist() == [1, 5]
-
-
-def test_other_positives_in_the_batch_are_excluded(run):
-    """12: also query 0's; 30: the text of query 1's."""
-    texts = np.arange(PASSAGES)
-    texts[30] = texts[1]
-    examples, _ = make(run, texts=texts)
-    drawn = np.array([[0, 40, 30], [1, 12, 41]], dtype=np.int32)
-    expected = np.zeros((2, 6), dtype=bool)
-    expected[0, 4] = expected[1, 2] = True
-    assert (examples.excluded(np.array([0, 1]), drawn) == expected).all()
+    assert np.argwhere(excluded).tolist() == [[0, 4], [1, 1], [1, 5]]
 
 
 def test_what_is_left_out_is_counted(run):
@@ -196,30 +178,11 @@ def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run, topi
 
 def test_equal_texts_share_a_number_in_any_case_or_space_and_wherever_their_title_ends(tmp_path):
     titles, texts = ["A b", "", "", "", ""], ["c", "a B c", " a\tb  c\n", "abc", "c a b"]
-    found = groups.text_ids(collection_of(tmp_path / "c", titles, texts)).tolist()
+    passages = pa.table({"passage_id": list("abcde"), "title": titles, "text": texts})
+    write_collection(tmp_path / "c", Collection(passages, {}, {}, {}))
+    found = groups.text_ids(tmp_path / "c").tolist()
     assert found[0] == found[1] == found[2]
     assert len({found[0], *found[3:]}) == 3
-
-
-@pytest.mark.parametrize(
-    ("scale", "alpha", "refused"), [(1.0, 0.2, True), (1.0, 1.0, False), (9.0, 0.2, False)]
-)
-def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_heard(
-    run, scale, alpha, refused
-):
-    """Scores of 0 and 1 over a group of 3 are nearly uniform (entropy .89 of log 3), of 0 and 9
-    they are not.
-    """
-    examples, _ = make(run, group=3)
-    drawn = [examples.drawn(row, 1) for row in range(QUERIES)]
-    lists = [(own, scale * (own == examples.positives[row][0])) for row, own in enumerate(drawn)]
-    recipe = stage("retriever", alpha=alpha)
-    teacher = Teacher(run_of(*lists), "t")
-    if not refused:
-        teacher.check_worth(examples, recipe, "student")
-        return
-    with pytest.raises(InputError, match="alpha of student is 0.2, .* 89% of the entropy"):
-        teacher.check_worth(examples, recipe, "student")
 
 
 def test_a_missing_teacher_score_is_an_error(run):
@@ -241,24 +204,3 @@ def test_fewer_training_queries_are_some_of_more_training_queries(run):
     assert all(fewer < more for fewer, more in pairwise(several))
     with pytest.raises(InputError, match="train_queries is 13; expected up to 12"):
         chosen(13)
-
-
-def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
-    names = [f"q{row}" for row in range(QUERIES)]
-    queries = {"train": pd.DataFrame({"query_id": names, "text": "?"})}
-    judged = pd.DataFrame({"grade": QRELS["grade"]})
-    judged["query_id"] = [f"q{query}" for query in QRELS["query"]]
-    judged["passage_id"] = [f"p{passage}" for passage in QRELS["passage"]]
-    texts = [f"text {row}" for row in range(PASSAGES)]
-    collection = collection_of(tmp_path / "c", [""] * PASSAGES, texts, queries, {"train": judged})
-    write_run(tmp_path / "r.parquet", run)
-    drawing = Drawing("train", depth=20, group=4, random_negatives=0, seed=1, train_queries=5)
-    examples, _ = groups.read_examples(collection, tmp_path / "r.parquet", drawing)
-    assert len(examples) == 5
-    said = capsys.readouterr().err
-    assert "5 training queries of split train (7 left out beyond train_queries" in said
-    write_run(tmp_path / "wrong.parquet", run_of(([1], [1.0])))
-    with pytest.raises(InputError, match="has 1 queries"):
-        groups.read_examples(
-            collection, tmp_path / "wrong.parquet", replace(drawing, train_queries=0)
-        )

@@ -1,18 +1,14 @@
 """Training a reranker: its gradient is that of the formula, what it learns from, its head."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from tiny_models import padded
-from tiny_training import PASSAGES, QUERIES, encoder, gradients, learn, prepared, same, stage, train
+from tiny_training import encoder, gradients, learn, prepared, same, stage
 
-from cdmae.errors import InputError
-from cdmae.files import read_json
 from cdmae.finetuning import losses, reranker
 from cdmae.models import transformer
 from cdmae.models.packed import pack
-from cdmae.runs import Run, write_run
 from cdmae.training import setup
 
 
@@ -86,32 +82,6 @@ def test_a_teacher_adds_the_divergence_of_the_passages_to_learn_from(
         for each in (found, gradients(network))
     ]
     assert same_direction / lengths[0] / lengths[1] == pytest.approx(1, abs=1e-9)
-
-
-def test_a_small_reranker_learns_what_its_teacher_knows(tiny, tmp_path):
-    """A teacher that prefers long passages, which no judgment says."""
-    lengths = np.array([len(passage) for passage in tiny.passages])
-    scores = np.where(lengths < np.median(lengths), 0.0, 4.0).astype(np.float32)
-    write_run(tmp_path / "t.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, [scores] * QUERIES))
-    recipe = stage("reranker", alpha=0.0, epochs=12.0, learning_rate=3e-3, forward_factor=1)
-    folder = train(reranker, tiny, tmp_path, recipe, teacher=tmp_path / "t.parquet")
-    curve = pd.read_csv(folder / "steps.tsv", sep="\t")
-    assert curve["kl"].iloc[-1] < 0.3 * curve["kl"].iloc[0]
-    assert read_json(folder / "about.json")["settings"]["alpha"] == 0
-    with pytest.raises(InputError, match="do not exist"):
-        train(reranker, tiny, tmp_path / "b", recipe, teacher=tmp_path / "nowhere.parquet")
-
-
-def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny):
-    recipe = stage("reranker", group=8, forward_factor=2)
-    model, batch = prepared(tiny, recipe, tiny.encoder)
-    found = reranker.hardest(model.network, batch.pairs, np.arange(6), recipe, torch.device("cpu"))
-    with torch.no_grad():
-        scores = logits_of(of_transformers(model), batch.pairs).view(6, 8).numpy()
-    assert found.shape == (6, 4)
-    for row, kept in enumerate(found):
-        best = sorted(range(1, 8), key=lambda place: -scores[row, place])[:3]
-        assert (kept - 8 * row).tolist() == [0, *best]
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])

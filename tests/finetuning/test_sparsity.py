@@ -4,7 +4,6 @@ import pytest
 from tiny_training import stage, train
 
 from cdmae.errors import InputError
-from cdmae.finetuning import retriever
 from cdmae.finetuning.regulariser import Sparsity
 
 
@@ -31,4 +30,4 @@ def test_saturated_vectors_are_noted_after_the_warm_up():
 def test_a_training_ends_where_its_vectors_died(tiny, tmp_path, key):
     recipe = stage("sparse", **{key: 1e6}, learning_rate=0.5, epochs=20)
     with pytest.raises(InputError, match="training of tiny collapsed: the vectors of all"):
-        train(retriever, tiny, tmp_path, recipe)
+        train(tiny, tmp_path, recipe)

@@ -8,13 +8,13 @@ import pytest
 import torch
 from tiny_training import PASSAGES, QUERIES, data_of, encoder, learn, stage, task_of, train
 
-from cdmae.finetuning import groups, losses, retriever, scoring, topics
-from cdmae.finetuning.retriever import Teachers
-from cdmae.finetuning.teacher import Teacher
+from cdmae.errors import InputError
+from cdmae.finetuning import losses, scoring, topics
+from cdmae.finetuning.teacher import Teacher, balanced
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
 from cdmae.retrieval.search import search
-from cdmae.runs import Run, read_run
+from cdmae.runs import Run, read_run, write_run
 
 
 def full_run(scores):
@@ -52,11 +52,10 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     model = checkpoint.start_model(folder, "retriever", **recipe.model())
     model.network.double()
-    data = data_of(tiny, recipe, model)
+    task = task_of(tiny, recipe, model, teacher=teacher)
     rows = np.arange(6)
-    taught = Teachers(Teacher.read(teacher))
-    batch = retriever.batch(data, rows, 0, model, recipe, taught)
-    plain = retriever.batch(data, rows, 0, model, replace(recipe, denoise=0.0), taught)
+    batch = task.draw(rows, 0)
+    plain = replace(task, stage=replace(recipe, denoise=0.0)).draw(rows, 0)
     own = np.arange(6)
     removed = batch.excluded.reshape(6, 6, 4)[own, own]
     assert (removed[:, 1:] == (batch.teacher[:, 1:] > batch.teacher[:, :1])).all()
@@ -67,7 +66,7 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
 
     numbers, _ = learn(model, batch, recipe)
     with torch.no_grad():
-        every = scoring.all_scores(model, batch, torch.device("cpu"), 10_000)
+        every = scoring.all_scores(model, batch, 10_000)
     naive = 0.0
     for query in range(6):
         allowed = ~batch.excluded[query]
@@ -78,15 +77,36 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher,
         assert numbers["loss"].item() == pytest.approx(naive, rel=1e-5)  # all_scores is float32
 
 
+@pytest.mark.parametrize(
+    ("positive", "alpha", "refused"), [(1.0, 0.2, True), (1.0, 1.0, False), (9.0, 0.2, False)]
+)
+def test_a_teacher_that_cannot_tell_is_refused_where_little_else_is_learnt(
+    tiny, tmp_path, positive, alpha, refused
+):
+    """Scores of 0 and 1 over a group of 3 are nearly uniform (entropy .89 of log 3), of 0 and 9
+    they are not.
+    """
+    write_run(tmp_path / "t.parquet", full_run(of_positives(positive, 0.0)))
+    for kind in ("retriever", "reranker"):
+        more = {"forward_factor": 1} if kind == "reranker" else {}
+        recipe = stage(kind, group=3, alpha=alpha, **more)
+        model = checkpoint.start_model(tiny.encoder, kind, **recipe.model())
+        if not refused:
+            task_of(tiny, recipe, model, teacher=tmp_path / "t.parquet")
+            continue
+        with pytest.raises(InputError, match="alpha of tiny is 0.2, .* 89% of the entropy"):
+            task_of(tiny, recipe, model, teacher=tmp_path / "t.parquet")
+
+
 # --- balanced margins -----------------------------------------------------------------------------
 
 
 def test_balanced_probabilities_by_hand():
     """Three bins of width 1 from 0 to 3: two margins, none, and one, which is the upper edge."""
-    found = groups.balanced(np.array([0.0, 0.9, 3.0]), 3)
+    found = balanced(np.array([0.0, 0.9, 3.0]), 3)
     assert found.tolist() == [0.25, 0.25, 0.5]
-    assert groups.balanced(np.array([2.0, 2.0]), 3).tolist() == [0.5, 0.5]
-    assert groups.balanced(np.array([-1.0, 5.0, 1.0]), 1) == pytest.approx([1 / 3] * 3)
+    assert balanced(np.array([2.0, 2.0]), 3).tolist() == [0.5, 0.5]
+    assert balanced(np.array([-1.0, 5.0, 1.0]), 1) == pytest.approx([1 / 3] * 3)
 
 
 def test_balanced_groups_draw_every_bin_equally_often(tiny, tmp_path):
@@ -98,9 +118,8 @@ def test_balanced_groups_draw_every_bin_equally_often(tiny, tmp_path):
     recipe = stage("retriever", depth=10, group=2, random_negatives=0, margin_bins=2)
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
     data = data_of(tiny, recipe, model)
-    taught = Teacher(full_run(scores), "t")
-    balance = groups.Balance(taught.scores, recipe.margin_bins)
-    examples = replace(data.examples, balance=balance)
+    chances = Teacher(full_run(scores), "t").balance(recipe.margin_bins)
+    examples = replace(data.examples, chances=chances)
     rows = np.arange(QUERIES)
     drawn = np.concatenate([examples.draw(rows, epoch)[:, 1] for epoch in range(50)])
     share = (drawn == np.tile(lowest, 50)).mean()
@@ -136,16 +155,6 @@ def test_topics_follow_from_the_initial_weights(tiny):
 # --- a second teacher, of whole batches -----------------------------------------------------------
 
 
-def test_in_batch_margins_by_hand():
-    """Two queries and four passages: the positives are in columns 0 and 2."""
-    student = torch.tensor([[3.0, 1.0, 0.0, 2.0], [1.0, 0.0, 2.0, 0.0]])
-    teacher = torch.tensor([[5.0, 1.0, 2.0, 2.0], [0.0, 0.0, 4.0, 1.0]])
-    first = (2 - 4) ** 2 + (3 - 3) ** 2 + (1 - 3) ** 2
-    second = (1 - 4) ** 2 + (2 - 4) ** 2 + (2 - 3) ** 2
-    found = losses.in_batch_margin_mse(student, teacher)
-    assert found.item() == pytest.approx((first + second) / 2 / 3)
-
-
 @pytest.mark.parametrize(
     ("kind", "teaching", "more"),
     [
@@ -157,7 +166,7 @@ def test_in_batch_margins_by_hand():
 )
 def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, teaching, more):
     """Every head of a student; the teacher's scores are those of its own vectors."""
-    taught_by = train(retriever, tiny, tmp_path / "t", stage(teaching, epochs=0.25, **more))
+    taught_by = train(tiny, tmp_path / "t", stage(teaching, epochs=0.25, **more))
     recipe = stage(kind, in_batch_weight=0.5)
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     found = []
@@ -166,7 +175,7 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
         made = task_of(tiny, recipe, model, in_batch_teacher=second)
         batch = made.draw(np.arange(6), 0)
         found.append(made.learn(batch, 1))
-        assert ("in_batch" in made.columns) == ("in_batch" in found[-1]) == (second is not None)
+        assert ("in_batch" in found[-1]) == (second is not None)
     total = found[0]["loss"] + 0.5 * found[1]["in_batch"]
     assert found[1]["loss"].item() == pytest.approx(total.item(), rel=1e-5)
     encoder_of = vectors.Encoder({"model": taught_by})
@@ -178,6 +187,10 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
         expected = pd.Series(scores, index=passages).reindex(drawn, fill_value=0.0)
         np.testing.assert_allclose(batch.in_batch[query], expected, rtol=1e-3, atol=2e-2)
     if kind == "retriever":
-        every = scoring.all_scores(model, batch, torch.device("cpu"), 10_000).double()
+        every = scoring.all_scores(model, batch, 10_000).double()
         expected = losses.in_batch_margin_mse(every, batch.in_batch.double())
         assert found[1]["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)
+        narrow = replace(made, stage=replace(recipe, precision="bf16")).draw(np.arange(6), 0)
+        assert narrow.in_batch.dtype == torch.float32
+        assert not torch.equal(narrow.in_batch, batch.in_batch)
+        torch.testing.assert_close(narrow.in_batch, batch.in_batch, rtol=0.05, atol=0.5)

@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from ngram_counts import count, read_counts
-from test_ngrams import WORD_STARTS, naive, random_tokens, tokens_of
+from test_ngrams import WORD_STARTS, count, naive, random_tokens, read_counts, tokens_of
 
 from cdmae.importance import ami, ngrams
 from cdmae.tokens import words
@@ -25,10 +24,6 @@ def test_eq7_pmi_of_two_words_by_order_and_pooled():
     #   PMI(1, 2) = log (2/3) / (3/6 x 2/6) = log 4        PMI(1, 3) = log (1/3) / (3/6 x 1/6) = log 4
     found = ami_of([[1, 2], [1, 2], [1, 3]], window=2)
     assert found == pytest.approx([LOG(4)] * 6)
-    # 2 1 once beside 1 2 twice: PMI(2, 1) = log (1/3) / (3/6 x 3/6) = log 4/3, PMI(1, 2) = log
-    # (2/3) / (1/4) = log 8/3
-    found = ami_of([[1, 2], [1, 2], [2, 1]], window=2)
-    assert found == pytest.approx([LOG(8 / 3)] * 4 + [LOG(4 / 3)] * 2)
     # Six words and three bigrams: PMI(1, 2) = log (2/9) / (3/9 x 2/9) = log 3, PMI(1, 3) = log
     # (1/9) / (3/9 x 1/9).
     found = ami_of([[1, 2], [1, 2], [1, 3]], window=2, normaliser="pooled")
@@ -84,7 +79,7 @@ def slow(counts, segments, totals, pmi, normaliser, edges):
 @pytest.mark.parametrize("pmi", ("min", "product"))
 @pytest.mark.parametrize("normaliser", ("order", "pooled"))
 @pytest.mark.parametrize("edges", ("literal", "mean"))
-@pytest.mark.parametrize("window", [2, 4, 5])
+@pytest.mark.parametrize("window", [2, 4])
 def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window):
     tokens = random_tokens(1, passages=25)
     counted = count(tokens, window=window)
@@ -109,33 +104,23 @@ def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
 
 @pytest.mark.parametrize("unit", ["word", "wordpiece"])
 def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path, monkeypatch):
-    """The importance is the same by blocks of passages."""
+    """The importance is the same by blocks of passages; it finds its n-grams where both move."""
     tokens = random_tokens(3)
-    ngrams.count_to(tmp_path / "ngrams", tokens, unit=unit, window=4)
-    counted = read_counts(tmp_path / "ngrams")
+    one = tmp_path / "one"
+    ngrams.count_to(one / "ngrams", tokens, unit=unit, window=4)
+    counted = read_counts(one / "ngrams")
     settings = {"pmi": "product", "normaliser": "pooled", "edges": "mean"}
     monkeypatch.setattr(words, "BLOCK", 50)
-    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, settings)
+    ami.estimate(one / "importance", one / "ngrams", tokens, settings)
     expected = ami.ami(counted.counts, counted.totals, **settings)
-    values = ami.read_values(tmp_path / "importance")
+    importance = one.rename(tmp_path / "two") / "importance"
+    values = ami.read_values(importance)
     assert np.array_equal(values, words.broadcast(expected, tokens, unit))
-    table = ami.Table.read(tmp_path / "importance")
+    assert ngrams.unit_of(importance) == unit
+    table = ami.Table.read(importance)
     segments = [tokens.ids[begin:end] for begin, end in itertools.pairwise(tokens.edges.tolist())]
     found = [table.score(ids, WORD_STARTS) for ids in segments]
     assert np.concatenate(found) == pytest.approx(expected, abs=1e-6)
-
-
-def test_an_importance_refers_to_its_ngrams_wherever_both_are_moved(tmp_path):
-    """Every entry would copy the table otherwise, about a gigabyte for MS MARCO."""
-    tokens, settings = random_tokens(3), {"pmi": "min", "normaliser": "order", "edges": "mean"}
-    parts = ("ngrams", "importance")
-    counted, folder = (tmp_path / "one" / part / "ami/tiny/docs" for part in parts)
-    ngrams.count_to(counted, tokens, unit="wordpiece", window=3)
-    ami.estimate(folder, counted, tokens, settings)
-    (tmp_path / "one").rename(tmp_path / "two")
-    counted, folder = (tmp_path / "two" / part / "ami/tiny/docs" for part in parts)
-    assert ami.Table.read(folder).settings == settings
-    assert ngrams.unit_of(folder) == ngrams.unit_of(counted) == "wordpiece"
 
 
 def test_ngrams_of_new_text_that_the_collection_does_not_repeat_count_once(tmp_path):

@@ -1,6 +1,5 @@
-"""What the masks fall on: importance must not select stop-words of real English."""
+"""The words that masks cover in real English, by the jobs from a collection to its importance."""
 
-import importlib
 import re
 import textwrap
 from pathlib import Path
@@ -9,11 +8,13 @@ import pyarrow as pa
 import pytest
 
 from cdmae.collections.store import Collection, write_collection
+from cdmae.config.objectives import Mae
 from cdmae.files import read_json
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms
 from cdmae.tokens import tokenise, vocabulary
-from cdmae.tokens.corpus import read_tokens, write_tokens
+from cdmae.tokens.corpus import read_tokens
+from workflow.scripts.tokenizer import main as make_tokenizer
 
 SETTINGS = {"strategy": "importance", "ratio": 0.5, "sigma": 1.0, "max_length": 60}
 FORMULA = {"pmi": "min", "normaliser": "order", "edges": "literal"}
@@ -32,45 +33,42 @@ def english():
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A tokenizer, tokens, counts and importance, by the library."""
+    """The outputs of the jobs."""
     folder = tmp_path_factory.mktemp("made")
     texts = english()
     assert len(texts) > 400
-    tokenise.train_tokenizer(texts, 3000).save_pretrained(folder / "tokenizer")
     names = [str(row) for row in range(len(texts))]
-    passages = pa.table({"passage_id": names, "title": [""] * len(texts), "text": texts})
-    write_collection(folder / "collection", Collection(passages, {}, {}, {}))
-    write_tokens(folder / "tokens", tokenise.tokenise(passages, folder / "tokenizer", 1))
-    read = read_tokens(folder / "tokens")
-    ngrams.count_to(folder / "ngrams", read, unit="word", window=4)
-    ami.estimate(folder / "importance", folder / "ngrams", read, FORMULA)
-    return folder
+    table = pa.table({"passage_id": names, "title": [""] * len(texts), "text": texts})
+    write_collection(folder, Collection(table, {}, {}, {}))
+    passages = folder / "passages.parquet"
+    tokenizer = folder / "tokenizer"
+    tokens = folder / "tokens"
+    counted = folder / "ngrams"
+    start = {"collection": "docs", "vocabulary": 3000, "strip_accents": True}
+    make_tokenizer(settings=start, passages=passages, output=tokenizer)
+    tokenise.tokenise_to(tokens, passages, tokenizer, threads=2)
+    ngrams.count_to(counted, read_tokens(tokens), unit="word", window=4)
+    importance = folder / "importance"
+    ami.estimate(importance, counted, read_tokens(tokens), FORMULA)
+    return {"tokens": tokens, "tokenizer": tokenizer, "importance": importance}
 
 
-@pytest.fixture(scope="module")
-def found(made):
-    where = read_tokens(made / "tokens"), made / "tokenizer", made / "importance"
-    terms.describe(made / "terms.json", *where, settings=SETTINGS, seed=42)
-    return read_json(made / "terms.json")
-
-
-def test_masking_by_importance_spares_stop_words_and_the_commonest_words(found):
+def test_masking_by_importance_spares_stop_words_and_the_commonest_words(made, tmp_path):
+    assert Mae(start="s", collection="c").masking() == SETTINGS | {"max_length": 150}
+    where = read_tokens(made["tokens"]), made["tokenizer"], made["importance"]
+    terms.describe(tmp_path / "terms.json", *where, settings=SETTINGS, seed=42)
+    found = read_json(tmp_path / "terms.json")
     uniform, aware = (found[name]["stop_word_share"] for name in ("uniform", "importance"))
     assert 0.35 < uniform < 0.6  # 40 % in the paper, section 3.2
     assert aware < 0.7 * uniform
-    terms_, shares = zip(*found["uniform"]["top"], strict=True)
-    assert {"the", "."} <= set(terms_)
+    words, shares = zip(*found["uniform"]["top"], strict=True)
+    assert {"the", "."} <= set(words)
     assert list(shares) == sorted(shares, reverse=True)
     assert found["importance"]["top"][0][1] < shares[0]
 
 
-def test_a_tokenizer_is_trained_or_copied(made, tmp_path):
-    make = importlib.import_module("workflow.scripts.tokenizer").main
-    passages = made / "collection/passages.parquet"
-    start = {"collection": "docs", "vocabulary": 3000, "strip_accents": True}
-    make(settings=start, passages=passages, output=tmp_path / "tokenizer")
-    copied = {"checkpoint": str(made / "tokenizer")}
-    make(settings=copied, passages=None, output=tmp_path / "copy")
-    pieces = vocabulary.read_pieces(made / "tokenizer")
-    for name in ("tokenizer", "copy"):
-        assert vocabulary.read_pieces(tmp_path / name) == pieces
+def test_the_tokenizer_of_a_checkpoint_is_copied(made, tmp_path):
+    settings = {"checkpoint": str(made["tokenizer"])}
+    make_tokenizer(settings=settings, passages=None, output=tmp_path / "copy")
+    pieces = vocabulary.read_pieces(made["tokenizer"])
+    assert vocabulary.read_pieces(tmp_path / "copy") == pieces

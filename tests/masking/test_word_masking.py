@@ -12,7 +12,7 @@ from test_masking import KEY, batch_of, random_batch, words_of
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.importance import ami, ngrams
+from cdmae.importance import ngrams
 from cdmae.masking import Corpus, Side, choose
 from cdmae.masking.strategies.span import length
 from cdmae.tokens.corpus import Tokens
@@ -38,31 +38,6 @@ def corpus(texts=TEXTS, pieces=PIECES, estimate=None):
     )
 
 
-def values_of(name, texts=TEXTS, pieces=PIECES, estimate=None):
-    return masking.values([name], corpus(texts, pieces, estimate))[name]
-
-
-def nonsense(passages=300):
-    """Texts in which some words go together."""
-    draw = np.random.default_rng(0)
-    units = [f"w{n}" for n in range(30)]
-    units += ["new york city", "machine learning", "as well as possible"]
-    return [" ".join(draw.choice(units, 12)) for _ in range(passages)]
-
-
-def pieces_of(texts):
-    return [*PIECES[:5], *sorted({word for text in texts for word in text.split()})]
-
-
-def write(folder, tokens):
-    """An importance of the collection, as its rule writes it."""
-    counted_in = folder.parent / f"{folder.name}-ngrams"
-    ngrams.count_to(counted_in, tokens)
-    settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
-    ami.estimate(folder, counted_in, tokens, settings)
-    return folder
-
-
 # --- 1 / frequency, and inverse document frequency ------------------------------------------------
 
 
@@ -74,13 +49,14 @@ def test_inverse_frequency_counts_words_and_idf_passages():
         return [weights[word] for word in words for _ in range(1 + (word == "ccd"))]
 
     occurrences = Counter(word for text in TEXTS for word in text.split())
-    found = values_of("inverse_frequency")
+    values = masking.values(["inverse_frequency", "idf"], corpus())
+    found = values["inverse_frequency"]
     assert found.dtype == np.float16
     expected = of_pieces({word: -math.log(count) for word, count in occurrences.items()})
     assert found.tolist() == pytest.approx(expected, abs=1e-3)
     having = Counter(word for text in TEXTS for word in {*text.split()})
     weights = {word: math.log(1 + (4 - n + 0.5) / (n + 0.5)) for word, n in having.items()}
-    found = np.exp(values_of("idf").astype(float))
+    found = np.exp(values["idf"].astype(float))
     assert found.tolist() == pytest.approx(of_pieces(weights), rel=1e-3)
 
 
@@ -114,11 +90,6 @@ def test_at_most_one_word_is_masked_in_part(name, ratio):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 
 
-def test_a_word_longer_than_the_number_of_masks_is_masked_in_part():
-    found = choose(batch_of([[11, 150, 151, 152]]), Side("whole_word", 0.5), KEY)
-    assert found.tolist() == [[True, True, False, False]]
-
-
 # --- spans ----------------------------------------------------------------------------------------
 
 
@@ -148,61 +119,45 @@ def test_spans_are_contiguous_words_and_end_at_a_special_token():
 # --- collocations ---------------------------------------------------------------------------------
 
 
-def units_of(texts, folder):
-    """The units of a collection as texts."""
-    pieces = pieces_of(texts)
+def units_of(folder, texts, pieces):
+    """The tokens of texts, and their values for masking by collocations."""
     tokens = corpus(texts, pieces).tokens
-    values = values_of("pmi_span", texts, pieces, write(folder, tokens))
+    ngrams.count_to(folder, tokens)
+    read = corpus(texts, pieces, estimate=folder)
+    return read, masking.values(["pmi_span"], read)["pmi_span"]
+
+
+def test_collocations_are_masked_as_units(tmp_path):
+    """They cover at most half of the text; a rare n-gram is none, whatever its PMI."""
+    draw = np.random.default_rng(0)
+    spoken = [f"w{n}" for n in range(30)]
+    spoken += ["new york city", "machine learning", "as well as possible"]
+    texts = [" ".join(draw.choice(spoken, 12)) for _ in range(300)] + ["rare pair"] * 9
+    pieces = [*PIECES[:5], *sorted({word for text in texts for word in text.split()})]
+    read, values = units_of(tmp_path / "ngrams", texts, pieces)
     assert set(values.tolist()) == {0.0, 1.0}
     units = []
-    for number, begins in zip(tokens.ids.tolist(), values.tolist(), strict=True):
+    for number, begins in zip(read.tokens.ids.tolist(), values.tolist(), strict=True):
         if begins:
             units.append(pieces[number])
         else:
             units[-1] += f" {pieces[number]}"
-    return Counter(units)
-
-
-def test_the_frequent_collocations_of_the_highest_pmi_are_units(tmp_path):
-    """They cover at most half of the text; a rare n-gram is none, whatever its PMI."""
-    units = units_of([*nonsense(), *["rare pair"] * 9], tmp_path / "importance")
-    found = {unit for unit in units if " " in unit}
-    assert {"machine learning", "new york city", "as well as possible"} <= found
+    found = [unit for unit in units if " " in unit]
+    assert {"machine learning", "new york city", "as well as possible"} <= set(found)
     assert "rare pair" not in found
-    words = sum(len(unit.split()) * number for unit, number in units.items())
-    assert sum(len(unit.split()) * units[unit] for unit in found) <= 0.5 * words
-
-
-def test_collocations_are_masked_as_units(tmp_path):
-    texts = nonsense()
-    pieces = pieces_of(texts)
-    read = corpus(texts, pieces)
-    values = values_of("pmi_span", texts, pieces, write(tmp_path / "importance", read.tokens))
+    assert sum(len(unit.split()) for unit in found) <= 0.5 * len(values)
     batch = masking.read(read.tokens, np.arange(200), 30, read.vocabulary, values)
-    found = choose(batch, Side("pmi_span", 0.3), KEY)
-    parted, whole = 0, 0
+    chosen = choose(batch, Side("pmi_span", 0.3), KEY)
+    parted = 0
+    whole = 0
     for row in range(200):
         edges = np.flatnonzero(batch.values[row] > 0).tolist() + [int(batch.lengths[row])]
-        shares = [found[row, a:b].mean() for a, b in itertools.pairwise(edges) if b - a > 1]
+        shares = [chosen[row, a:b].mean() for a, b in itertools.pairwise(edges) if b - a > 1]
         parted += sum(0 < share < 1 for share in shares)
         whole += sum(share == 1 for share in shares)
     assert whole > 5 * parted
 
 
-def test_words_of_several_pieces_belong_to_collocations(tmp_path):
-    """The segmentation finds them by all their pieces; `cc` alone is another word than `ccd`."""
-    draw = np.random.default_rng(0)
-    units = ["aa", "bb", "cc", "bb ccd"]
-    texts = [" ".join(draw.choice(units, 9, p=[0.4, 0.2, 0.3, 0.1])) for _ in range(300)]
-    tokens = corpus(texts).tokens
-    values = values_of("pmi_span", texts, estimate=write(tmp_path / "importance", tokens))
-    second = np.flatnonzero(tokens.ids == PIECES.index("##d"))
-    assert not values[second].any()
-    assert not values[second - 1].any()
-    assert values[second - 2].all()
-
-
 def test_a_text_without_frequent_ngrams_is_refused(tmp_path):
-    few = write(tmp_path / "few", corpus().tokens)
     with pytest.raises(InputError, match="no n-gram of the collection occurs 10 times"):
-        values_of("pmi_span", estimate=few)
+        units_of(tmp_path / "ngrams", TEXTS, PIECES)

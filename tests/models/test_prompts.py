@@ -21,7 +21,7 @@ PROMPTS = {"query_prompt": "bada: ", "passage_prompt": "fika, gule: "}
 @pytest.fixture
 def prompted(tiny, tmp_path):
     recipe = stage("retriever", epochs=0.5, **PROMPTS)
-    return train(trainer, tiny, tmp_path, recipe)
+    return train(tiny, tmp_path, recipe)
 
 
 def test_sentence_transformers_gives_our_vectors(tiny, prompted, tmp_path):

@@ -22,7 +22,6 @@ from transformers import AutoTokenizer
 
 from cdmae.evaluation.per_query import write_measures
 from cdmae.files import read_json
-from cdmae.finetuning import reranker, retriever
 from cdmae.models import checkpoint, metadata
 from cdmae.report import card
 from cdmae.retrieval import vectors as inference
@@ -48,8 +47,7 @@ def made(kind, tiny, inputs, folder):
     """Train a model of a kind in one step and release it as the workflow does; the folder."""
     if kind == "encoder":
         return tiny_pretraining.run(inputs, folder, dataclasses.replace(SETTINGS, steps=1))
-    trainer = {"retriever": retriever, "reranker": reranker}[kind]
-    trained = train(trainer, tiny, folder, stage(kind, queries=24, epochs=1.0))
+    trained = train(tiny, folder, stage(kind, queries=24, epochs=1.0))
     write_measures(folder / "measures.tsv", measures())
     facts = {key: value for key, value in FACTS.items() if key != "training"} | {"about": {}}
     card.release(trained, folder / "measures.tsv", facts, folder / "released")

@@ -23,8 +23,7 @@ from transformers import AutoTokenizer, BertForMaskedLM
 
 from cdmae.config.objectives import Mae, NotPretrained
 from cdmae.errors import InputError
-from cdmae.evaluation.per_query import read_table
-from cdmae.files import read_json
+from cdmae.files import read_json, read_table
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, trainer
 from cdmae.pretraining.result import Result

@@ -5,7 +5,7 @@ import torch
 from any_kind import as_objective
 from tiny_pretraining import SETTINGS, START, cut_off, differences, run, source_of
 
-from cdmae.evaluation.per_query import read_table
+from cdmae.files import read_table
 from cdmae.models import architectures, checkpoint
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.objectives._prediction import predict

@@ -10,8 +10,7 @@ from safetensors.torch import load_file, save_file
 from tiny_training import stage, train
 
 from cdmae.errors import InputError
-from cdmae.finetuning import retriever
-from cdmae.retrieval import vectors
+from cdmae.retrieval import external, vectors
 from cdmae.retrieval.external import Encoder, load
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import read_vectors
@@ -74,11 +73,11 @@ def multi(tiny, folder):
 def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, made, monkeypatch):
     """The ranking is that of sentence-transformers' own scores; a student learns from its run."""
     expected = made(tiny, tmp_path / "model")(tiny.queries, tiny.passages)
-    monkeypatch.setattr(vectors, "SHARD", 50)
+    monkeypatch.setattr(external, "SHARD", 50)
     system = {"encoded_by": "external", "model": str(tmp_path / "model")}
     vectors.write_vectors(encoder=system, source=tiny.collection, output=tmp_path / "vectors")
     shards = read_vectors(tmp_path / "vectors")
-    assert made is multi or [len(shard) for shard in shards] == [50, 50, 20]
+    assert [len(shard) for shard in shards] == [50, 50, 20]
     run = search(Encoder(system).queries(tiny.queries), shards, DEPTH)
     for query in range(len(tiny.queries)):
         rows, scores = run.ranked(query)
@@ -91,7 +90,7 @@ def test_a_model_of_each_kind_ranks_as_published_and_teaches(tiny, tmp_path, mad
         how = {"teacher_temperature": 0.5, "random_negatives": 0, "queries": 2, "epochs": 1.0}
         recipe = stage("retriever", alpha=1.0, **how)
         own = {"negatives": tmp_path / "run.parquet", "ranking": tmp_path / "run.parquet"}
-        curve = train(retriever, tiny, tmp_path, recipe, **own) / "steps.tsv"
+        curve = train(tiny, tmp_path, recipe, **own) / "steps.tsv"
         assert "kl" in curve.read_text().splitlines()[0].split("\t")
 
 
@@ -170,26 +169,25 @@ def test_a_language_model_searches_as_splade_where_the_config_says_so(tiny):
     np.testing.assert_allclose(found.toarray(), weights.numpy(), atol=1e-5)
 
 
-def test_weights_that_are_no_numbers_are_refused(model, tmp_path):
-    from safetensors.numpy import load_file, save_file
+def test_a_sparse_model_without_modules_is_read_by_its_own_description(tiny, tmp_path):
+    expected = sparse(tiny, tmp_path / "model")(tiny.queries, tiny.passages[:5])
+    (tmp_path / "model" / "modules.json").unlink()
+    asked, listed = (queries(tmp_path / "model", t) for t in (tiny.queries, tiny.passages[:5]))
+    found = asked @ listed.T
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-4)
 
+
+def test_a_folder_with_damaged_weights_is_refused(model, tmp_path):
+    """Weights that are no numbers, and missing ones, which transformers would draw at random."""
     damaged = shutil.copytree(model, tmp_path / "damaged")
-    weights = {key: value.copy() for key, value in load_file(damaged / "model.safetensors").items()}
-    for key in weights:
-        if key.endswith("word_embeddings.weight"):
-            weights[key][:] = np.nan
-    save_file(weights, damaged / "model.safetensors", {"format": "pt"})
+    file = damaged / "model.safetensors"
+    weights = load_file(file)
+    words = next(key for key in weights if key.endswith("word_embeddings.weight"))
+    save_file({**weights, words: weights[words] * np.nan}, file, {"format": "pt"})
     with pytest.raises(InputError, match="/damaged returns vectors with NaN or infinity"):
         queries(damaged, ["lola"])
-
-
-def test_a_folder_that_lacks_weights_is_refused(tiny, tmp_path):
-    """transformers would begin with random ones."""
-    dense(tiny, tmp_path / "model")
-    file = tmp_path / "model/model.safetensors"
-    weights = load_file(file)
     name = next(key for key in weights if "attention" in key)
     weights.pop(name)
     save_file(weights, file, {"format": "pt"})
     with pytest.raises(InputError, match=f"lack 1 weights of the network: {name}"):
-        load(str(tmp_path / "model"))
+        load(str(damaged))

@@ -181,18 +181,14 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, val
 
 
 def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, monkeypatch):
-    files_ = {name: getattr(tiny, name) for name in ("collection", "negatives")}
+    files = {"collection": tiny.collection, "negatives": tiny.negatives}
     settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
-    how = {
-        "model": reranker,
-        "tokens": tiny.tokens,
-        **files_,
-        "settings": settings | {"epochs": 2.5},
-    }
+    how = files | {"model": reranker, "tokens": tiny.tokens}
+    how["settings"] = settings | {"epochs": 2.5}
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
     taught = Teacher.read(tmp_path / "t.parquet")
-    examples, _ = groups.read_examples(**files_, drawing=Drawing(**settings))
+    examples, _ = groups.read_examples(**files, drawing=Drawing(**settings))
     assert len(run) == QUERIES
     queries = sequences.queries(tiny.queries, reranker, 1)
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
@@ -211,20 +207,15 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     np.testing.assert_allclose(pieces.scores, run.scores, atol=2e-6)
 
 
-def reranking_of(tiny, reranker, count=1):
-    """The arguments of `rerank` for the same run several times."""
-    return {
-        "model": reranker, "depth": 8, "collections": [tiny.collection] * count,
-        "tokens": [tiny.tokens], "runs": [tiny.negatives] * count, "splits": ["train"] * count,
-    }  # fmt: skip
-
-
 def test_reranking_orders_the_top_at_its_length_and_keeps_the_rest(
     reranker, tiny, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(reranking, "PIECE", 33)  # several pieces, none of them whole queries
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]
-    reranking.rerank(**reranking_of(tiny, reranker, 2), lengths=[0, 16], outputs=outputs)
+    twice = {"collections": tiny.collection, "runs": tiny.negatives, "splits": "train"}
+    given = {key: [value] * 2 for key, value in twice.items()}
+    how = {"model": reranker, "tokens": [tiny.tokens], "depth": 8, "lengths": [0, 16]}
+    reranking.rerank(**given, **how, outputs=outputs)
     before, passages = read_run(tiny.negatives), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries, reranker, 1)
     for length, output in zip((0, 16), outputs, strict=True):

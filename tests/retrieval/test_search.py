@@ -1,26 +1,71 @@
-"""Exact search of dense vectors: against argsort over the whole product, with ties, in blocks, on a
-CPU and as on a GPU.
-"""
+"""Vectors of every kind: an exact search in any blocks and shards, as on a CPU or a GPU, and files."""
+
+from dataclasses import replace
 
 import faiss
 import numpy as np
 import pytest
+from scipy import sparse
 
 from cdmae.errors import InputError
-from cdmae.retrieval import products
+from cdmae.log import Progress
+from cdmae.models.ragged import starts_of
+from cdmae.retrieval import kinds, products, vectors
 from cdmae.retrieval.kinds import dense
+from cdmae.retrieval.kinds.dual import DualVectors
+from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.search import search
 from cdmae.retrieval.shards import Shard
+from cdmae.runs import Run
+
+KINDS = {kind.__name__.split(".")[-1]: kind for kind in kinds.KINDS}
 
 
-def check(run, queries, passages, depth):
-    """Compare a run with the definition: all scores, a stable sort."""
-    scores = queries @ passages.T
-    rows = np.argsort(-scores, axis=1, kind="stable")[:, :depth]
-    assert len(run) == len(queries)
-    np.testing.assert_array_equal(run.passages.reshape(rows.shape), rows)
-    scores = np.take_along_axis(scores, rows, 1)
-    np.testing.assert_allclose(run.scores.reshape(rows.shape), scores, rtol=1e-5, atol=1e-6)
+def drawn(name, count, seed, *, ties=False):
+    """Draw the vectors of texts; ties: of small whole numbers, whose products are often equal."""
+    generator = np.random.default_rng(seed)
+
+    def numbers(*shape):
+        made = generator.standard_normal(shape).astype(np.float32)
+        return np.rint(made) if ties else made
+
+    if name in ("multi", "coil"):
+        starts = starts_of(generator.integers(1, 12, count))
+        pieces = generator.integers(0, 20, starts[-1]).astype(np.int32)
+        pieces[starts[:-1]] = -1 if name == "coil" else 0  # [CLS]
+        return MultiVectors(numbers(starts[-1], 7), starts, pieces, name == "coil").rounded()
+    weights = np.abs(numbers(count, 50)) * (generator.random((count, 50)) < 0.15)
+    weights = sparse.csr_array(weights.astype(np.float32))
+    if name == "sparse":
+        return weights
+    vectors = numbers(count, 37)
+    return vectors if name == "dense" else DualVectors(vectors, weights, 0.75)
+
+
+def definition(queries, passages):
+    """The score of each query with each passage, float64 [Q, P]."""
+    if isinstance(queries, DualVectors):
+        of_dense = definition(queries.dense, passages.dense)
+        return queries.weight * of_dense + definition(queries.sparse, passages.sparse)
+    if not isinstance(queries, MultiVectors):
+        products = queries.astype(np.float64) @ passages.astype(np.float64).T
+        return products.toarray() if sparse.issparse(products) else products
+    products = queries.values.astype(np.float64) @ passages.values.astype(np.float64).T
+    if queries.paired:
+        products *= queries.pieces[:, None] == passages.pieces
+    maxima = np.maximum.reduceat(products, passages.starts[:-1], axis=1)
+    if queries.paired:
+        # A [CLS] vector meets the other one; a product of other word-pieces is at least 0.
+        met = products[:, passages.starts[:-1]]
+        maxima = np.where(queries.pieces[:, None] < 0, met, maxima.clip(0))
+    return np.add.reduceat(maxima, queries.starts[:-1], axis=0)
+
+
+def cut(passages, *edges):
+    """Cut vectors into shards at the given rows."""
+    edges = [0, *edges, passages.shape[0] if sparse.issparse(passages) else len(passages)]
+    pairs = zip(edges[:-1], edges[1:], strict=True)
+    return [Shard(last - first, lambda f=first, e=last: passages[f:e]) for first, last in pairs]
 
 
 def same(run, other):
@@ -28,9 +73,72 @@ def same(run, other):
         np.testing.assert_array_equal(getattr(run, name), getattr(other, name))
 
 
-def whole_numbers(rng, *shape):
-    """Vectors with many equal products, which float32 holds exactly in any order of summation."""
-    return rng.integers(-2, 3, shape).astype(np.float32)
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("name", [*KINDS, "coil"])
+def test_a_search_ranks_by_the_definition_whatever_the_blocks(name, ties, monkeypatch):
+    """Ties by row; sparse vectors find no passage that scores 0."""
+    kind = KINDS.get(name, kinds.multi)
+    queries = drawn(name, 21, 1, ties=ties)
+    passages = drawn(name, 300, 2, ties=ties)
+    scores = definition(queries, passages)
+    for depth in (1, 49, 300, 500):
+        whole = search(queries, cut(passages), depth)
+        for query, own in enumerate(scores):
+            expected = np.argsort(-own, kind="stable")
+            if name == "sparse":
+                expected = expected[own[expected] > 0]
+            found, values = whole.ranked(query)
+            assert found.tolist() == expected[:depth].tolist()
+            np.testing.assert_allclose(values, own[found], rtol=1e-5, atol=1e-5)
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "QUERIES", 7)
+            patch.setattr(kind, "PASSAGES", 50)
+            patch.setattr(kinds.multi, "PAIRS", 64)
+            same(search(queries, cut(passages, 1, 1, 120), depth, threads=3), whole)
+    assert len(search(queries[:0], cut(passages), 5)) == 0
+
+
+def test_only_the_candidates_of_a_query_are_ranked():
+    queries = drawn("multi", 3, 1)
+    passages = drawn("multi", 50, 2)
+    lists = [[7, 3, 49, 0], [], [20, 21]]
+    candidates = Run.of([np.array(rows, np.int32) for rows in lists], [np.zeros(4), [], [0, 0]])
+    run = search(queries, cut(passages, 9, 30), 3, candidates=candidates)
+    expected = definition(queries, passages)
+    for query, listed in enumerate(lists):
+        ranked = sorted(listed, key=lambda row: -expected[query][row])[:3]
+        assert run.ranked(query)[0].tolist() == ranked
+
+
+def arrays(made):
+    """All numbers of some vectors."""
+    if isinstance(made, MultiVectors):
+        return made.values, made.starts, made.pieces
+    if isinstance(made, DualVectors):
+        return made.dense, made.sparse.toarray()
+    return (made.toarray() if sparse.issparse(made) else made,)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_shards_are_read_as_they_were_written(tmp_path, name):
+    kind = KINDS[name]
+    made = drawn(name, 11, 3)
+    with Progress(11, unit="passages", label="write") as progress:
+        vectors.write(tmp_path / "v", cut(made, 5, 10), [], progress)
+    read = vectors.read_vectors(tmp_path / "v")
+    assert [len(shard) for shard in read] == [5, 5, 1]
+    whole = kind.joined([shard[:] for shard in read])
+    for first, second in zip(arrays(whole), arrays(made), strict=True):
+        np.testing.assert_array_equal(first, second)
+    damaged = tmp_path / "v" / f"00001{kind.SUFFIX}"
+    content = damaged.read_bytes()
+    damaged.unlink()  # it may be a link
+    damaged.write_bytes(content[:-5])
+    with pytest.raises(InputError, match="00001.* is not a complete"):
+        read[1][:]
+
+
+# --- dense vectors, whose products are computed in two ways ---------------------------------------
 
 
 def rounded_otherwise(_, queries, passages, count, *, metric, device):
@@ -48,37 +156,14 @@ def rounded_otherwise(_, queries, passages, count, *, metric, device):
 
 @pytest.fixture(params=["cpu", "cuda:1"])
 def device(request, monkeypatch):
-    """Small blocks; where no GPU is, one is played."""
+    """Small blocks; where no GPU is, one is played, which returns at most 40 hits."""
     monkeypatch.setattr(dense, "QUERIES", 7)
     monkeypatch.setattr(dense, "PASSAGES", 50)
+    monkeypatch.setattr(dense, "GPU_MOST", 40)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
     monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
     monkeypatch.setattr(faiss, "knn_gpu", rounded_otherwise)
     return request.param
-
-
-@pytest.mark.parametrize("depth", [1, 3, 49, 50, 51, 300, 1000])
-def test_search_is_argsort_and_ties_come_by_row(device, depth):
-    rng = np.random.default_rng(depth)
-    queries, passages = (rng.standard_normal((count, 16), np.float32) for count in (20, 300))
-    check(search(queries, [passages], depth, device=device), queries, passages, depth)
-    queries, passages = whole_numbers(rng, 15, 3), whole_numbers(rng, 333, 3)
-    check(search(queries, [passages], depth, device=device), queries, passages, depth)
-
-
-def test_shards_and_threads_do_not_matter_and_a_shard_is_made_once(device):
-    rng = np.random.default_rng(3)
-    queries, passages, calls = whole_numbers(rng, 40, 4), whole_numbers(rng, 400, 4), []
-    whole = search(queries, [passages], 30, device=device)
-
-    def made(first, last):
-        return Shard(last - first, lambda: calls.append(first) or passages[first:last])
-
-    edges = [0, 1, 1, 120, 400]
-    cut = [made(*pair) for pair in zip(edges, edges[1:], strict=False)]
-    for threads in (1, 3):
-        same(search(queries, cut, 30, threads=threads, device=device), whole)
-    assert calls == [0, 1, 1, 120] * 2
 
 
 @pytest.mark.parametrize(
@@ -96,34 +181,33 @@ def test_scores_that_tie_or_are_negative_keep_their_order(device, queries, passa
     assert run.passages.tolist() == list(expected)
 
 
-def test_nothing_to_search_and_what_does_not_fit():
-    none, ones = np.empty((0, 4), np.float32), np.ones((3, 4), np.float32)
-    assert len(search(none, [ones], 2)) == 0
-    run = search(ones, [none], 5)
-    assert len(run) == 3 and not len(run.passages)
-    broken = ones.copy()
-    broken[1, 2] = np.nan
-    for queries, shards, depth, words in (
-        (broken, [ones], 2, "query vectors are not finite"),
-        (ones, [ones, broken], 2, "from row 3 on are not finite"),
-    ):
-        with pytest.raises(InputError, match=words):
-            search(queries, shards, depth)
-
-
 @pytest.mark.parametrize("spread", [1, 1e-2, 1e-4, 0])
 def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch, spread):
     """Vectors of an odd length; the closer they are, the more scores differ in the last bits only."""
     rng = np.random.default_rng(4)
     vectors = (1 + spread * rng.standard_normal((500, 37))).astype(np.float32)
     queries, passages = vectors[:12], vectors[12:]
-    monkeypatch.setattr(dense, "PASSAGES", 1000)
-    whole = search(queries, [passages], 30)
     every = products.pairwise(queries, passages, np.tile(np.arange(488), (12, 1)))
     rows = np.argsort(-every, axis=1, kind="stable")[:, :30]
-    np.testing.assert_array_equal(whole.passages.reshape(12, 30), rows)
-    np.testing.assert_array_equal(whole.scores.reshape(12, 30), np.take_along_axis(every, rows, 1))
-    for size, threads in ((9, 1), (41, 1), (300, 2)):
+    for size, threads in ((1000, 1), (9, 1), (41, 1), (300, 2)):
         monkeypatch.setattr(dense, "PASSAGES", size)
-        shards = [passages[:101], passages[101:]]
-        same(search(queries, shards, 30, threads=threads, device=device), whole)
+        run = search(queries, cut(passages, 101), 30, threads=threads, device=device)
+        np.testing.assert_array_equal(run.passages.reshape(12, 30), rows)
+        np.testing.assert_array_equal(
+            run.scores.reshape(12, 30), np.take_along_axis(every, rows, 1)
+        )
+
+
+def test_vectors_that_are_not_finite_are_refused():
+    ones = np.ones((3, 4), np.float32)
+    broken = ones.copy()
+    broken[1, 2] = np.nan
+    for queries, shards, words in (
+        (broken, [ones], "query vectors are not finite"),
+        (ones, [ones, broken], "from row 3 on are not finite"),
+    ):
+        with pytest.raises(InputError, match=words):
+            search(queries, shards, 2)
+    with pytest.raises(InputError, match="exceed 65,504"):
+        large = drawn("multi", 3, 1)
+        search(large, [replace(large, values=np.full((len(large.values), 7), 1e9))], 2)

@@ -1,4 +1,4 @@
-"""Search among sparse vectors: equal to the product of dense ones, whatever the shards."""
+"""Lucene's indexes of sparse vectors, and measures of sparsity."""
 
 import numpy as np
 import pytest
@@ -24,21 +24,12 @@ def cut(matrix, size):
     return [vectors.Shard(part.shape[0], lambda part=part: part) for part in parts]
 
 
-@pytest.mark.parametrize("size", [1000, 170])
-def test_search_ranks_by_the_product_and_ties_by_row(size, monkeypatch):
-    monkeypatch.setattr(kind, "QUERIES", 7)
-    queries = sparse.vstack([drawn(3, 0.1, 1), drawn(1, 0.0, 1), drawn(16, 0.1, 4)], format="csr")
-    passages = drawn(600, 0.1, 2)
-    run = search(queries, cut(passages, size), 40)
-    products = queries.toarray() @ passages.toarray().T
-    assert len(run) == 20
-    for query, scores in enumerate(products):
-        found, values = run.ranked(query)
-        order = np.argsort(-scores, kind="stable")
-        order = order[scores[order] > 0][:40]
-        assert found.tolist() == order.tolist()
-        assert values.tolist() == scores[order].tolist()
-    assert not len(run.ranked(3)[0])
+def indexed(folder, shards, engine, k1=0.0, b=0.0):
+    """Write vectors and their index, and open it."""
+    with vectors.Progress(1, unit="passages", label="write") as progress:
+        vectors.write(folder, shards, [], progress)
+    impacts.add(folder, engine, k1, b)
+    return vectors.read_vectors(folder)
 
 
 def test_lucene_finds_the_same_as_the_product_of_the_rounded_vectors(tmp_path):
@@ -46,10 +37,7 @@ def test_lucene_finds_the_same_as_the_product_of_the_rounded_vectors(tmp_path):
     queries = sparse.vstack([drawn(5, 0.1, 1), drawn(1, 0.0, 1)], format="csr") / 100
     passages = sparse.vstack([drawn(300, 0.1, 2), drawn(1, 0.0, 1)], format="csr") * 1.37
     passages[:, 0] = 0.004  # becomes 0
-    with vectors.Progress(301, unit="passages", label="write") as progress:
-        vectors.write(tmp_path / "v", cut(passages, 200), [], progress, engine="lucene")
-    index = vectors.read_vectors(tmp_path / "v")
-    assert isinstance(index, impacts.Impacts)
+    index = indexed(tmp_path / "v", cut(passages, 200), "lucene")
     run = search(queries * 100, index, 40)
     exact = search(
         impacts.rounded(queries * 100).astype(np.float32),
@@ -94,9 +82,7 @@ def test_lucene_reads_weights_as_term_frequencies_of_bm25(tmp_path):
     how = {key: rules_of(Retriever)[key].default for key in ("k1", "b")}
     assert how == {"k1": 10, "b": 0.9}
     assert 20 / (20 + how["k1"]) < 0.75 * 100 / (100 + how["k1"])
-    with vectors.Progress(40, unit="passages", label="write") as progress:
-        vectors.write(tmp_path / "v", shards, [], progress, engine="bm25", bm25=how)
-    index = vectors.read_vectors(tmp_path / "v")
+    index = indexed(tmp_path / "v", shards, "bm25", **how)
     run = search(queries, index, 40)
 
     frequencies = np.rint(weights * 100)

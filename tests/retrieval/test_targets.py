@@ -55,35 +55,10 @@ def test_runs_are_searched_one_deeper_and_cut_and_empty_ones_stay_empty(tmp_path
 
     write(tmp_path, ARGUMENTS, {"test": ASKED})
     targets.search([tmp_path], ["test"], [tmp_path / "run.parquet"], 2, find)
-    assert asked == [(0, [list(ASKED.values())], 3)]
+    assert asked == [(0, list(ASKED.values()), 3)]
     assert lists_of(tmp_path / "run.parquet") == [[0, 1], [3, 0], []]
     assert read_run(tmp_path / "run.parquet").ranked(0)[1].tolist() == [2, 1]
     assert targets.without(a_run([], []), np.array([[0, 1]]), 5).starts.tolist() == [0, 0, 0]
-
-
-def test_the_splits_of_a_collection_are_searched_together(tmp_path):
-    """Targets in any order; of the splits only one has queries that are passages, and both runs
-    have their depth.
-    """
-    for name in ("first", "second"):
-        write(
-            tmp_path / name,
-            {"a": "one", "b": "two", "c": "three"},
-            {"dev": {"a": "one"}, "test": {"q": "?"}},
-        )
-    asked = []
-
-    def find(number, texts, depth):
-        asked.append((number, texts, depth))
-        return a_run(*[([0, 1, 2] if number else [2, 1, 0])[:depth]] * len(texts))
-
-    order = [("first", "test"), ("second", "dev"), ("first", "dev")]
-    outputs = [tmp_path / f"{name}.{split}.parquet" for name, split in order]
-    targets.search(
-        [tmp_path / name for name, _ in order], [split for _, split in order], outputs, 2, find
-    )
-    assert asked == [(0, [["?"], ["one"]], 3), (1, [["one"]], 3)]
-    assert [lists_of(path) for path in outputs] == [[[2, 1]], [[1, 2]], [[2, 1]]]
 
 
 def test_what_the_judgments_exclude_is_left_out_of_the_run_of_its_query(tmp_path, capsys):
@@ -102,7 +77,7 @@ def test_what_the_judgments_exclude_is_left_out_of_the_run_of_its_query(tmp_path
     outputs = [tmp_path / "t.parquet", tmp_path / "d.parquet"]
 
     def find(number, texts, depth):
-        return a_run(*[range(4)[:depth]] * 4)
+        return a_run(*[range(4)[:depth]] * len(texts))
 
     targets.search([tmp_path] * 2, ["test", "dev"], outputs, 2, find)
     assert [lists_of(path) for path in outputs] == [[[1, 3], [0, 1]], [[0, 1]] * 2]

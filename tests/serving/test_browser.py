@@ -38,7 +38,7 @@ def test_a_query_is_asked_by_keyboard_without_javascript(browser, served):
         browser.press(*"list", TAB, TAB, TAB, TAB, SPACE)  # the button, words, vectors, both
         browser.press(ENTER)
         text = shown(browser, "The best 3 of 4 passages of docs")
-        assert HOSTILE in text and "A cut sentence" in text
+        assert HOSTILE in text
         heads = [browser.text(f"section:nth-of-type({n}) h2").split()[0] for n in (1, 2)]
         assert heads == ["words", "both"]
     finally:

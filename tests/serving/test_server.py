@@ -29,7 +29,7 @@ def test_json_has_the_passages_their_scores_and_those_of_the_parts(engine):
     found = client.get("/search", params={"q": "x", "system": "both", "k": 2}).json()
     assert (found["system"], found["collection"], found["passages"]) == ("both", "docs", 4)
     first = found["hits"][0]
-    assert first["passage_id"] == "p0" and first["summary"] == "A cut sentence"
+    assert first["passage_id"] == "p0"
     assert first["parts"] == {"words": 3.0, "vectors": None}  # the third of three is below depth
     assert [hit["rank"] for hit in found["hits"]] == [1, 2]
     assert "/search" in client.get("/openapi.json").json()["paths"]
@@ -45,7 +45,7 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
     assert page.status_code == 200 and "<script" not in page.text
     assert page.text.count("<section") == 2 and "&lt;script&gt;" in page.text
     assert len(re.findall("checked", page.text)) == 2
-    assert "<b>script</b>" in page.text and "A cut sentence" in page.text
+    assert "<b>script</b>" in page.text
     assert "script-src 'self'" in page.headers["content-security-policy"]
     style = client_of(engine).get("/style.css").text
     assert set(re.findall(r"var\((--[\w-]+)", style)) <= set(re.findall(r"(--[\w-]+):", style))

@@ -3,12 +3,11 @@
 import pyarrow as pa
 import pytest
 
-from cdmae import scripts
 from cdmae.collections.documents import blocks
 from cdmae.collections.sources import pseudo, text
 from cdmae.collections.store import Collection, write_collection
 from cdmae.retrieval import bm25
-from cdmae.tokens import tokenise
+from cdmae.tokens import scripts, tokenise
 from cdmae.tokens.vocabulary import Vocabulary
 
 SENTENCES = {
@@ -58,6 +57,8 @@ def test_the_first_sentence_ends_at_the_mark_of_its_script(language):
 
 def test_a_sentence_goes_on_after_an_abbreviation_and_closes_its_quotation():
     assert scripts.first_sentence("Use e.g. water. Dry it.") == "Use e.g. water."
+    assert scripts.first_sentence("J. Smith of the U.S. Army left. He won.")[-5:] == "left."
+    assert scripts.first_sentence("Es gibt z. B. Äpfel. Und Birnen.") == "Es gibt z. B. Äpfel."
     assert scripts.first_sentence("他说：「洗！」然后走。") == "他说：「洗！」"
 
 

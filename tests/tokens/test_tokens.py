@@ -15,7 +15,7 @@ from transformers import BertTokenizer
 
 from cdmae.errors import InputError
 from cdmae.tokens import tokenise, vocabulary
-from cdmae.tokens.corpus import TOKENS, write_tokens
+from cdmae.tokens.corpus import TOKENS, read_tokens
 
 ENGLISH = [
     "The decoder's task is to recover masked tokens, aggressively masked (50 %), from one vector.",
@@ -65,38 +65,26 @@ def passages_of(found):
     ]
 
 
-@pytest.mark.parametrize(("threads", "rows"), [(1, 1024), (3, 2)])
-def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, monkeypatch, threads, rows):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, tmp_path, threads):
     """On unusual and random text, in one batch and in many."""
-    monkeypatch.setattr(tokenise, "ROWS_AT_ONCE", rows)
     draw = random.Random(5)
     letters = [*"".join(ODD), *" .,-abcdefgABC\u0301", "[MASK]", "the", "masked", "x" * 60]
-    texts = (
-        ODD
-        + ENGLISH
-        + ["".join(draw.choice(letters) for _ in range(draw.randrange(25))) for _ in range(3000)]
-    )
-    tokens = tokenise.tokenise(table(texts[::-1], texts), tokenizer, threads)
+    lengths = [draw.randrange(25) for _ in range(3000)]
+    texts = ODD + ENGLISH + ["".join(draw.choices(letters, k=length)) for length in lengths]
+    titles = texts[::-1]
     expected = hugging_face(texts)
+    tokens = tokenise.tokenise(table(titles, texts), tokenizer, threads)
     assert passages_of(tokens) == list(zip(expected[::-1], expected, strict=True))
     assert tokens.ids.dtype == np.uint16
-    assert tokens.starts[0] == 0
-    assert tokens.starts[-1] == len(tokens.ids)
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_tokens_of_a_collection_are_the_same_files(tokenizer, tmp_path, threads):
-    texts = ODD + ENGLISH
-    titles = [texts[-row] for row in range(len(texts))]
-    write_tokens(tmp_path / "whole", tokenise.tokenise(table(titles, texts), tokenizer, 1))
     passages = table(titles, texts)
     passages = passages.add_column(0, "passage_id", pa.array(map(str, range(len(texts)))))
-    pq.write_table(passages, tmp_path / "passages.parquet", row_group_size=1)
+    pq.write_table(passages, tmp_path / "passages.parquet", row_group_size=10)
     read = tmp_path / "passages.parquet"
     tokenise.tokenise_to(tmp_path / "streamed", read, tokenizer, threads)
-    for name in (f"{name}.npy" for name in TOKENS):
-        whole, streamed = (tmp_path / "whole" / name, tmp_path / "streamed" / name)
-        assert whole.read_bytes() == streamed.read_bytes()
+    streamed = read_tokens(tmp_path / "streamed")
+    for name in TOKENS:
+        assert np.array_equal(getattr(tokens, name), getattr(streamed, name))
 
 
 def test_an_empty_collection_and_a_missing_title(tokenizer, hugging_face):
@@ -127,13 +115,7 @@ def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
         tokenise.train_pieces(ENGLISH, 20)
 
 
-def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokenizer, tmp_path):
-    found = vocabulary.Vocabulary.read(tokenizer)
-    pieces = vocabulary.read_pieces(tokenizer)
-    special = (found.pad_id, found.cls_id, found.sep_id, found.mask_id)
-    assert [pieces[number] for number in special] == ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
-    for piece, begins in zip(pieces, found.word_starts, strict=True):
-        assert begins == (not piece.startswith("##") or piece[2] in "のテキストไทย"), piece
+def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tmp_path):
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
     vocab = {piece: index for index, piece in enumerate(pieces)}
     BertTokenizer(vocab=vocab).save_pretrained(tmp_path)
@@ -142,9 +124,15 @@ def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tokeniz
     assert np.flatnonzero(found.special).tolist() == [0, 2, 3, 4, 5]
 
 
+def write_changed(tokenizer, folder, **parts):
+    """Write a copy of a tokenizer with other parts."""
+    shutil.copytree(tokenizer, folder, dirs_exist_ok=True)
+    known = json.loads((tokenizer / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps(known | parts))
+
+
 def test_a_tokenizer_without_words_is_refused(tokenizer, tmp_path):
-    parts = json.loads((tokenizer / "tokenizer.json").read_text())
-    (tmp_path / "tokenizer.json").write_text(json.dumps({**parts, "pre_tokenizer": None}))
+    write_changed(tokenizer, tmp_path, pre_tokenizer=None)
     with pytest.raises(InputError, match="does not divide texts into words: it has no pre_token"):
         tokenise.tokenise(table(["a"], ["b"]), tmp_path, 1)
 
@@ -162,9 +150,6 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path, read):
 @pytest.mark.parametrize("read", [vocabulary.read_backend, tokenise.load_tokenizer])
 def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path, read):
     """The libraries raise many kinds of errors."""
-    shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
-    parts = json.loads((tokenizer / "tokenizer.json").read_text())
-    parts["normalizer"] = {"type": "Nobody"}
-    (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
+    write_changed(tokenizer, tmp_path, normalizer={"type": "Nobody"})
     with pytest.raises(InputError, match=f"{tmp_path}.* (as a tokenizer|can load): "):
         read(tmp_path)

@@ -11,28 +11,16 @@ import torch
 from any_kind import as_objective
 from safetensors.torch import load_file
 from tiny_objectives import SETTINGS, first, network_of, reader
-from tiny_training import data_of, gradients, stage, train
+from tiny_training import gradients, prepared, simple_task, stage, train
 
 from cdmae.config.objectives import NotPretrained
 from cdmae.config.starts import Start
-from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.groups import Drawing, Examples
-from cdmae.finetuning.objectives import Objective
 from cdmae.finetuning.selection import select
-from cdmae.models import checkpoint
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Masked, Step
 from cdmae.runs import Run
 from cdmae.training.ranks import Ranks
-
-
-def prepared(trainer, kind, tiny):
-    """A model and a batch of its training."""
-    recipe = stage(kind)
-    model = checkpoint.start_model(tiny.encoder, recipe.kind, seed=5, **recipe.model())
-    data = data_of(tiny, recipe, model)
-    more = (recipe,) if trainer is retriever else ()
-    return model.network, trainer.batch(data, np.arange(6), 0, model, *more), recipe
 
 
 def gradient_of(learn, network, **key):
@@ -53,16 +41,21 @@ def of_contrast(tiny):
 
 
 def of_retriever(tiny):
-    network, batch, recipe = prepared(retriever, "retriever", tiny)
-    return network, lambda network, **key: retriever.learn(
-        network, batch, Objective(recipe), Ranks(), **key
-    )
+    return of_finetuning(tiny, stage("retriever"))
 
 
 def of_reranker(tiny):
-    network, batch, recipe = prepared(reranker, "reranker", tiny)
-    recipe = replace(recipe, forward_factor=1)
-    return network, lambda network, **key: reranker.learn(network, batch, recipe, Ranks(), **key)
+    return of_finetuning(tiny, stage("reranker", forward_factor=1))
+
+
+def of_finetuning(tiny, recipe):
+    model, batch = prepared(tiny, recipe, tiny.encoder)
+    training = simple_task(model, recipe)
+
+    def learn(_, *, seed, step):
+        replace(training, seed=seed).learn(batch, step)
+
+    return model.network, learn
 
 
 @pytest.mark.parametrize("learning", [of_pretraining, of_contrast, of_retriever, of_reranker])
@@ -78,13 +71,14 @@ def test_dropout_differs_between_chunks(tiny):
     """Of a batch whose passages are all the same one, each in a chunk of its own, the vectors are
     not.
     """
-    network, batch, recipe = prepared(retriever, "retriever", tiny)
+    recipe = stage("retriever")
+    model, batch = prepared(tiny, recipe, tiny.encoder)
     lengths = batch.sequences.lengths
     longest = int(lengths.argmax())
     rows = np.concatenate([np.arange(6), np.full(24, longest)])
     batch = replace(batch, sequences=batch.sequences.take(rows))
     recipe = replace(recipe, chunk=1, passage_length=int(lengths.max()))
-    numbers = retriever.learn(network, batch, Objective(recipe), Ranks(), seed=1, step=0)
+    numbers = simple_task(model, recipe).learn(batch, 0)
     assert numbers["spread"] > 0.01
 
 
@@ -177,9 +171,7 @@ def test_the_new_head_of_a_reranker_follows_the_seed(tiny, tmp_path):
     recipe = stage("reranker", epochs=0.25, learning_rate=1e-9)
     folders = [tmp_path / str(seed) for seed in (1, 2)]
     one, other = (
-        load_file(
-            train(reranker, tiny, folder, recipe, seed=int(folder.name)) / "model.safetensors"
-        )
+        load_file(train(tiny, folder, recipe, seed=int(folder.name)) / "model.safetensors")
         for folder in folders
     )
     new = [name for name in one if (one[name] - other[name]).abs().max() > 1e-3]

@@ -162,8 +162,8 @@ def fine_tuned(kind, *inputs, **changed):
                 folders["encoder"], recipe.kind, seed=3, **recipe.model()
             )
             data = Data.read(files, recipe, model, seed=1)
-            kinds = {"reranker": reranker.reranker_task, "retriever": retriever.retriever_task}
-            task = kinds[recipe.kind]("tiny", model, data, recipe, files, 1, group)
+            kinds = {"reranker": reranker, "retriever": retriever}
+            task = kinds[recipe.kind].set_up("tiny", model, data, recipe, files, 1, group)
         batch = next(task.batches(1))
         network = task.network.double()
         numbers = task.learn(batch, 1)

@@ -55,28 +55,24 @@ def test_a_full_disk_is_the_system_s_error_and_keeps_the_earlier_state(tmp_path,
 
 
 def test_tables_resume_from_the_state(tmp_path):
-    """Rows after the saved step are dropped, and so are rows with other columns."""
+    """Rows after the saved step are dropped; the first row decides the columns."""
     with state.opened(tmp_path / "state", "x") as saved:
-        saved.begin("steps.tsv", ["step", "loss"])
-        saved.add("steps.tsv", step=1, loss=2.5, other=0.0)
+        saved.add("steps.tsv", step=1, loss=2.5)
         saved.save(1, {})
         saved.add("steps.tsv", step=2, loss=2.25)
     with state.opened(tmp_path / "state", "x") as saved:
         saved.latest()
-        saved.begin("steps.tsv", ["step", "loss"])
-        saved.add("steps.tsv", step=2, loss=1 / 3)
+        saved.add("steps.tsv", loss=1 / 3, step=2, other=0.0)
         with saved.finish(tmp_path / "output") as folder:
             (folder / "about.json").touch()
         assert (tmp_path / "output/steps.tsv").read_text() == "step\tloss\n1\t2.5\n2\t0.333333\n"
-        saved.begin("steps.tsv", ["step", "other"])
-        assert saved.tables == {"steps.tsv": [["step", "other"]]}
 
 
 def test_a_finished_training_keeps_its_state_and_makes_a_lost_result_again(tmp_path):
     for _ in range(2):
         with state.opened(tmp_path / "state", "x") as saved:
             if saved.latest() is None:
-                saved.begin("steps.tsv", ["step"])
+                saved.add("steps.tsv", step=3)
                 saved.save(3, {})
             with saved.finish(tmp_path / "output") as folder:
                 (folder / "about.json").write_text("result")

@@ -41,7 +41,6 @@ rule collection:
     priority: 100  # errors in the user's files are reported before anything is trained
     conda:
         environment
-    threads: lambda wildcards: source(wildcards).threads()
     resources:
         mem_mb=memory(16000, times=3),
     params:

@@ -63,8 +63,8 @@ rule train:
         mem_mb=memory(32000, times=3, is_training=True),
         runtime=1440,
     params:
-        call=lambda wildcards: f"{trainer_of(wildcards)[0]}.train",
-        code=code(trainer_of),
+        call="cdmae.finetuning.task.train",
+        code=code("cdmae.finetuning.task", trainer_of),
         settings=training,
         state=lambda wildcards, output: f"{results}/state/train/{wildcards.system}",
     script:

@@ -17,7 +17,6 @@ def main(
     output: Path,
     texts: Path | None = None,
     shared: Path | None = None,
-    threads: int = 1,
 ) -> None:
     """Make a collection from its settings in the config.
 
@@ -30,7 +29,7 @@ def main(
     if shared:
         settings = settings | {"of": str(shared)}
     try:
-        made = collections.settings_of(settings, path).load(threads)
+        made = collections.settings_of(settings, path).load()
     except InputError as error:
         raise (error if str(error).startswith(path) else InputError(f"{path}: {error}")) from None
     count = write_collection(output, made)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cdmae.collections import pair_rows
 from cdmae.collections.store import read_passages, read_queries
+from cdmae.collections.tables import suffix_of
 from cdmae.files import read_json
 from cdmae.job import run
 from cdmae.retrieval import pair_run, trec
@@ -21,13 +21,13 @@ def main(
     """Write a run of the best `depth` passages per query for each file."""
     for file, collection, split, output in zip(files, collections, splits, outputs, strict=True):
         queries = read_queries(collection, split)
-        columns = read_json(collection / "about.json").get("columns", {})
-        if pair_rows.is_table(file, columns.get("query", "")):
-            passages = read_passages(collection)
-            found = pair_run.read_run(file, queries, passages, depth, columns)
-        else:
+        if suffix_of(file) in ("", ".tsv"):
             ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
             found = trec.read_run(file, queries["query_id"].tolist(), ids, depth)
+        else:
+            passages = read_passages(collection)
+            columns = read_json(collection / "about.json").get("columns", {})
+            found = pair_run.read_run(file, queries, passages, depth, columns)
         write_run(output, found)
 
 

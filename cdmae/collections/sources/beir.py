@@ -32,14 +32,12 @@ JUDGED = ("qrels", "data", "default")  # folders of judgments
 
 @settings
 class Settings(Folder):
-    """Settings of a collection in BEIR's layout."""
+    """A collection in BEIR's layout."""
 
     path: str
-    """Folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv, or with MTEB's tables; a
-    relative path begins at the working directory.
-    """
+    """Folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv, or with MTEB's tables."""
     titles: bool = True
-    """Whether titles are part of the passages [BEIR: title and text joined]."""
+    """Whether titles are part of the passages [BEIR]."""
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

@@ -12,13 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
-from cdmae.collections import Derived, tables
+from cdmae.collections import Derived, Nested, tables
 from cdmae.collections.folders import table_at
-from cdmae.collections.judged import Rows
 from cdmae.config import pretrained
 from cdmae.errors import InputError
 from cdmae.fields import HomePath, Natural, Positive, Whole, settings, show
@@ -32,29 +31,28 @@ WORDS = 6.0  # mean words of a written text, for the plan: a query of MS MARCO h
 
 @settings
 class Settings(Derived):
-    """Settings of a collection whose passages are expanded."""
+    """A collection with texts appended to its passages."""
 
-    of: dict[str, Any]
-    """The collection whose passages are expanded: a `source` and its settings."""
+    of: Nested
+    """The collection to expand: a `source` and its settings."""
     texts: HomePath = ""
-    """The file of texts: lines of passage id, tab, text, in the order of the passages, also
-    compressed (.gz). A passage may have several lines [docT5query: 40 queries per passage].
+    """A file with lines of passage id, tab, text, in the order of the passages; a passage may have
+    several [docT5query: 40].
     """
     model: HomePath = ""
-    """Instead of `texts`: the sequence-to-sequence model that writes them, in transformers format:
-    a folder, or a name or name@revision at the hub [docT5query: T5 base, trained to write a
-    passage's queries].
+    """Instead of `texts`: the sequence-to-sequence model that writes them, a folder or a name at
+    the hub.
     """
     samples: Annotated[Whole, Ge(1), Le(1000)] = 40
-    """Number of texts that the model writes for a passage (texts per passage) [docT5query]."""
+    """Number of texts that it writes for a passage [docT5query]."""
     text_length: Annotated[Whole, Ge(2), Le(10_000)] = 64
-    """Length at which the model's texts end (word-pieces) [docT5query]."""
+    """Maximum length of a text (word-pieces) [docT5query]."""
     passage_length: Annotated[Whole, Ge(2), Le(100_000)] = 512
-    """Length at which the model's input, title and text, is cut (word-pieces) [docT5query]."""
+    """Maximum length of the passage that it reads (word-pieces) [docT5query]."""
     top_k: Positive = 10
-    """Number of the most probable word-pieces among which each is drawn [docT5query]."""
+    """Each word-piece is drawn from this many of the most probable ones [docT5query]."""
     prompt: str = ""
-    """Text before each passage, such as "text2query: " [docT5query: none]."""
+    """Text before each passage, such as "text2query: "."""
     seed: Natural = 0
     """Seed of the model's draws."""
 
@@ -69,7 +67,6 @@ class Settings(Derived):
             pretrained.check(self.model, ("model",))
         else:
             table_at(self.texts, "texts")
-        super().__post_init__()
 
     @property
     def writer(self) -> str:  # type: ignore[override]
@@ -80,22 +77,16 @@ class Settings(Derived):
         """List the files of the collection, and the file of texts."""
         return [*super().depends(), *([Path(self.texts)] if self.texts else [])]
 
-    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
-        """Estimate as for the collection, and add the words of the texts."""
-        known = self.base.expected()
-        if known is None:
-            return None
-        passages, words, queries = known
-        if self.model:
-            return passages, words + self.samples * WORDS, queries
-        lines, per_line = Rows.of([Path(self.texts)], tables.texts).size()
-        return passages, words + lines * per_line / max(1, passages), queries
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
+        """Estimate as for the collection, and add the words of `samples` texts per passage."""
+        passages, words, queries = self.base.expected()
+        return passages, words + self.samples * WORDS, queries
 
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Load the collection, and expand its passages."""
         from cdmae.collections.store import table_of
 
-        collection = self.base.load(threads)
+        collection = self.base.load()
         about = {"source": "expanded", "of": collection.about}
         return replace(collection, passages=table_of(self._rows(collection)), about=about)
 

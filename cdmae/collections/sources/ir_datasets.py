@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,26 +34,23 @@ MEMBER = "marco/para.title.txt"  # a file in this archive: passage id, tab, titl
 # words per passage, for the plan: of MS MARCO, and about those of the other sets
 WORDS = {MSMARCO: 56.0}
 MOST_WORDS = 100.0
+FIELDS = {"queries": ("query_id", "text"), "qrels": ("query_id", "doc_id", "relevance")}
 
 
 @settings
 class Settings(Source):
-    """The keys of a published collection."""
+    """A published collection."""
 
     dataset: str
-    """Id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 (Wikipedia),  [4.1].
-    """
+    """Id in the catalogue of ir_datasets, such as msmarco-passage, beir/nq or dpr-w100 [4.1]."""
     splits: dict[str, str] = EMPTY
-    """For each split, the part of its catalogue id after `dataset`, as in {dev: dev/small}; empty:
-    `test`, if the dataset has it.
+    """Its id in the catalogue, after `dataset`, for each split, as in {dev: dev/small}; empty:
+    test.
     """
     titles: bool = True
-    """Whether titles are part of the passages [RocketQA for MS MARCO, BEIR: joined]."""
+    """Whether titles are part of the passages [BEIR, RocketQA]."""
     files: str = PUBLISHED
-    """Folder of published files (collectionandqueries.tar.gz, nq.zip, ...), which are then not
-    downloaded; they are recognised by their checksums. A relative path begins at the working
-    directory.
-    """
+    """Folder of published files, such as collectionandqueries.tar.gz, which are not downloaded."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown dataset, and a missing folder of files."""
@@ -100,12 +98,13 @@ class Settings(Source):
         }
         return count(self.dataset, "docs") or 0, words, queries
 
-    def read(self, threads: int) -> Collection:
-        """Fetch missing files and read the collection; `threads` is not used."""
+    def read(self) -> Collection:
+        """Fetch missing files and read the collection."""
         judged = self.own_splits()
         passages = Rows([self.dataset], self._passages)
-        queries = {split: Rows([name], _queries) for split, name in self.ids().items()}
-        qrels = {split: Rows([name], _qrels) for split, name in self.ids().items() if judged[split]}
+        ids = self.ids()
+        queries = {split: _rows(name, "queries") for split, name in ids.items()}
+        qrels = {split: _rows(name, "qrels") for split, name in ids.items() if judged[split]}
         self._fetch([passages, *queries.values(), *qrels.values()])
         about = {
             "source": "ir_datasets",
@@ -175,16 +174,14 @@ def count(name: str, part: str) -> int | None:
     return package().load(name).metadata().get(part, {}).get("count")
 
 
-def _queries(names: list[str]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Yield the (id, text) of every query."""
-    for number, query in enumerate(package().load(names[0]).queries_iter(), start=1):
-        yield number, (query.query_id, query.text)
+def _rows(name: str, part: str) -> Rows:
+    """Return the queries or the qrels of a dataset."""
 
+    def read(names: list[str]) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        entries = getattr(package().load(names[0]), f"{part}_iter")()
+        return enumerate(map(attrgetter(*FIELDS[part]), entries), start=1)
 
-def _qrels(names: list[str]) -> Iterator[tuple[int, tuple[str, str, int]]]:
-    """Yield the (query_id, passage_id, grade) of every judgment."""
-    for number, judgment in enumerate(package().load(names[0]).qrels_iter(), start=1):
-        yield number, (judgment.query_id, judgment.doc_id, judgment.relevance)
+    return Rows([name], read)
 
 
 def _md5(path: Path) -> str:

@@ -7,11 +7,9 @@ that a training on the text sees no test query.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cdmae import collections
-from cdmae.collections import Derived, Source
-from cdmae.errors import InputError
+from cdmae.collections import Derived, Nested, Source, settings_of
 from cdmae.fields import settings
 
 if TYPE_CHECKING:
@@ -20,51 +18,35 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Derived):
-    """Settings of a collection that joins the passages of others."""
+    """The passages of several collections."""
 
-    queries_are_cut = False
-
-    of: dict[str, Any]
-    """The collections to join, by name: for each, a `source` and its settings."""
-
-    def __post_init__(self) -> None:
-        """Convert the settings of the collections; refuse fewer than two of them."""
-        if len(self.of) < 2:
-            raise InputError(f"of has {len(self.of)} collections; expected two or more")
-        typed = {}
-        for name, values in self.of.items():
-            if not isinstance(values, dict) or values.get("source") == "joined":
-                words = "expected a mapping of another source and its settings"
-                raise InputError(f"of.{name} is {values}; {words}")
-            typed[name] = collections.typed(values, f"of.{name}")
-        object.__setattr__(self, "of", typed)  # settings are frozen
+    of: dict[str, Nested]
+    """The collections by name, each with a `source` and its settings."""
 
     @property
     def bases(self) -> list[Source]:  # type: ignore[override]
         """Return the settings of the collections, in the order of their names in `of`."""
-        return [collections.nested(own, f"of.{name}") for name, own in self.of.items()]
+        return [settings_of(own) for own in self.of.values()]
 
     def own_splits(self) -> dict[str, bool]:
         """Return no splits."""
         return {}
 
-    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
-        """Add up passages and words; None if a collection does not know them."""
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
+        """Add up passages and words."""
         every = [base.expected() for base in self.bases]
-        if None in every:
-            return None
         passages = sum(counts[0] for counts in every)
         words = sum(counts[0] * counts[1] for counts in every)
         return passages, words / max(1, passages), {}
 
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Join the passages."""
         from cdmae.collections.store import Collection, table_of
 
-        table = table_of(self._rows(threads))
+        table = table_of(self._rows())
         return Collection(table, {}, {}, {"source": "joined", "of": self.of})
 
-    def _rows(self, threads: int) -> Iterator[tuple[str, str, str]]:
+    def _rows(self) -> Iterator[tuple[str, str, str]]:
         for name, base in zip(self.of, self.bases, strict=True):
-            for passage_id, title, text in base.load(threads).rows():
+            for passage_id, title, text in base.load().rows():
                 yield f"{name}/{passage_id}", title, text

@@ -28,14 +28,13 @@ from cdmae.fields import settings
 
 @settings
 class Settings(Folder):
-    """Settings of a collection in MS MARCO's layout."""
+    """A collection in MS MARCO's layout."""
 
     path: str
-    """Folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv, or with LoTTE's files;
-    a relative path begins at the working directory.
+    """Folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv, or with LoTTE's files.
     """
     titles: bool = False
-    """Whether passages have titles: collection.tsv then needs three columns [official: none]."""
+    """Whether collection.tsv has a third column, the titles."""
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

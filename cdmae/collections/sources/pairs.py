@@ -20,9 +20,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae.collections import Source, pair_rows, tables
+from cdmae.collections import Source, judged, pair_rows, tables
 from cdmae.collections.folders import by_split, check_folder, table_at
-from cdmae.collections.judged import Rows
 from cdmae.collections.leakage import DIVIDED
 from cdmae.collections.pair_rows import Pair, Passage
 from cdmae.collections.tables import SUFFIXES
@@ -35,22 +34,16 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Source):
-    """Settings of a collection of pairs."""
+    """Pairs of a query and a passage."""
 
     path: str
-    """Table of pairs (.jsonl, .csv, .tsv, .parquet), or folder with one table per split; a relative
-    path begins at the working directory.
-    """
+    """A table (.jsonl, .json, .csv, .tsv, .parquet), or a folder with a table per split."""
     query: str = ""
-    """Column of the queries; empty: anchor, query or question, whichever exists."""
+    """Column of the queries; empty: anchor, query or question."""
     positive: str = ""
-    """Column of the relevant passages; empty: positive, pos, positive_passages or answer, whichever
-    exists.
-    """
+    """Column of the relevant passages; empty: positive, pos, positive_passages or answer."""
     corpus: str = ""
-    """Table of further passages, with a column text, perhaps title, and perhaps _id, id, docid,
-    passage_id or url, such as DPR's psgs_w100.tsv.
-    """
+    """Table of further passages, with columns such as id, title and text."""
     titles: bool = True
     """Whether titles are part of the passages."""
 
@@ -84,36 +77,34 @@ class Settings(Source):
             split: len({key_of(pair.query) for pair in self._pairs(files)})
             for split, files in self.files().items()
         }
-        passages = Rows(self.depends(), lambda _: enumerate(self._passages({})))
+        passages = judged.Rows(self.depends(), lambda _: enumerate(self._passages({})))
         return *passages.size(), queries
 
-    def read(self, threads: int) -> Collection:
-        """Read the tables; `threads` is not used because nothing is computed."""
+    def read(self) -> Collection:
+        """Read the tables."""
         import pandas as pd
 
-        from cdmae.collections.store import Collection, table_of
+        from cdmae.collections.store import table_of
 
-        names: dict[bytes, str] = {}
+        names: dict[str, str] = {}
         table = table_of(self._passages(names))
-        queries = {}
-        qrels = {}
+        rows = []
         for split, files in self.files().items():
-            asked: dict[bytes, tuple[str, str]] = {}
-            grades: dict[tuple[str, str], int] = {}
+            asked: dict[str, str] = {}
+            is_relevant = False
             for pair in self._pairs(files):
                 key = key_of(pair.query)
-                query, _ = asked.setdefault(key, (pair.name or key.hex(), pair.query))
+                query = asked.setdefault(key, pair.name or key)
+                is_relevant |= pair.relevant
                 for passage in pair.positives:
-                    judged = query, names[key_of(passage.text)]
-                    grades[judged] = max(grades.get(judged, 0), int(pair.relevant))
-            if not any(grades.values()):
+                    name = names[key_of(passage.text)]
+                    rows.append((split, query, pair.query, name, int(pair.relevant)))
+            if not is_relevant:
                 raise InputError(f"{files[0]} marks no passage as relevant; expected a label of 1")
-            queries[split] = pd.DataFrame(list(asked.values()), columns=["query_id", "text"])
-            rows = [(*judged, grade) for judged, grade in grades.items()]
-            qrels[split] = pd.DataFrame(rows, columns=["query_id", "passage_id", "grade"])
         columns = {"query": self.query, "positive": self.positive}  # for tables that are runs
         about = {"source": "pairs", "titles": self.titles, "columns": columns}
-        return Collection(table, queries, qrels, about)
+        frame = pd.DataFrame(rows, columns=judged.JUDGED)
+        return judged.collected(table, frame, self.own_splits(), about)
 
     def _pairs(self, files: Iterable[Path]) -> Iterator[Pair]:
         """Yield the pairs of some tables."""
@@ -121,7 +112,7 @@ class Settings(Source):
             for _, pair in pair_rows.read(file, self.query, self.positive):
                 yield pair
 
-    def _passages(self, names: dict[bytes, str]) -> Iterator[tuple[str, str, str]]:
+    def _passages(self, names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
         """Yield the passages, (id, title, text): the corpus, then other texts of the pairs.
 
         names: receives the ids by the passages' keys. Several texts of one page get different ids.
@@ -131,9 +122,9 @@ class Settings(Source):
             key = key_of(passage.text)
             if key in names and not (passage.of_corpus and passage.name):
                 continue
-            name = passage.name or key.hex()
+            name = passage.name or key
             if name in used:
-                name = f"{name}#{key.hex()[:6]}"
+                name = f"{name}#{key[:6]}"
             used.add(name)
             names.setdefault(key, name)
             yield name, passage.title if self.titles else "", passage.text
@@ -142,13 +133,12 @@ class Settings(Source):
         """Yield all passages of the tables, each as often as it is listed."""
         if self.corpus:
             for row in tables.rows(table_at(self.corpus, "corpus")):
-                name = row.text(*tables.IDS, required=False)
-                title = row.text(*tables.TITLE, required=False)
-                yield Passage(row.text(*tables.TEXT), title, name, of_corpus=True)
+                name, title, text = row.passage()
+                yield Passage(text, title, name, of_corpus=True)
         for pair in self._pairs(chain.from_iterable(self.files().values())):
             yield from (*pair.positives, *pair.negatives)
 
 
-def key_of(text: str) -> bytes:
-    """Return a key of 10 bytes: texts that differ only at their ends share it."""
-    return hashlib.blake2b(text.strip().encode(), digest_size=10).digest()
+def key_of(text: str) -> str:
+    """Return a key of 20 digits: texts that differ only at their ends share it."""
+    return hashlib.blake2b(text.strip().encode(), digest_size=10).hexdigest()

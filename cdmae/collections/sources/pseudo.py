@@ -28,14 +28,14 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cdmae.collections import Derived, tables
+from cdmae.collections import Derived, Nested, judged, tables
 from cdmae.collections.folders import table_at
 from cdmae.errors import InputError
 from cdmae.fields import HomePath, Natural, settings
-from cdmae.scripts import first_sentence, word_spans, words
 from cdmae.terminal import printable
+from cdmae.tokens.scripts import first_sentence, word_spans, words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,33 +58,27 @@ Passage = tuple[str, str, str]  # id, title, text
 
 @settings
 class Settings(Derived):
-    """Settings of a collection with queries made from another collection's text."""
+    """Queries made from another collection's passages."""
 
-    queries_are_cut = False
-
-    of: dict[str, Any]
-    """The collection that provides the text: a `source` and its settings."""
+    of: Nested
+    """The collection with the text: a `source` and its settings."""
     method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
-    """The part of a passage that becomes the query for the rest; or written: the text in `texts`;
-    or mixed: for each passage one of these, by a stable hash.
+    """The part of a passage that becomes the query for the rest; written: the text in `texts`;
+    mixed: one of these for each passage.
     """
     texts: HomePath = ""
-    """For written queries, a file with lines of passage id, tab, query, also compressed (.gz). The
-    first query of a passage is used; passages may lack one [GPL: docT5query's queries].
-    """
+    """For written queries, a file with lines of passage id, tab, query [GPL]."""
     keep_query: bool = False
-    """Whether a passage keeps the words of its query, as with a teacher, which grades the passages.
-    """
+    """Whether a passage keeps the words of its query."""
     queries: Natural = 0
-    """Number of training queries, chosen by a stable hash; 0: all."""
+    """Number of training queries; 0: all."""
     dev: Natural = 0
-    """Number of further queries, for the split dev, which monitors training."""
+    """Number of further queries, for the split dev."""
 
     def __post_init__(self) -> None:
         """Refuse written queries without a file."""
         if self.method == "written" or self.texts:
             table_at(self.texts, "texts")
-        super().__post_init__()
 
     def depends(self) -> list[Path]:
         """List the files of the other collection, and the file of queries."""
@@ -94,34 +88,21 @@ class Settings(Derived):
         """Return ``train``, and ``dev`` if there is one; both have judgments."""
         return {"train": True, "dev": True} if self.dev else {"train": True}
 
-    def estimate(self) -> tuple[int, float, dict[str, int]] | None:
-        """Estimate the passages, the words per passage, and the queries: up to one per passage.
-
-        Returns None if the other collection does not know them.
-        """
-        counts = self.base.expected()
-        if counts is None:
-            return None
-        passages, words, _ = counts
+    def estimate(self) -> tuple[int, float, dict[str, int]]:
+        """Estimate the passages, the words per passage, and the queries: up to one per passage."""
+        passages, words, _ = self.base.expected()
         train = min(passages - self.dev, self.queries or passages)
-        queries = {"train": train, "dev": self.dev}
-        return passages, words, {split: queries[split] for split in self.own_splits()}
+        return passages, words, {"train": train, "dev": self.dev}
 
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Make the queries, and remove their words from the passages."""
-        from cdmae.collections.store import Collection, table_of
+        from cdmae.collections.store import table_of
 
-        base = self.base.load(threads)
+        base = self.base.load()
         made = self._queries(base)
-        queries = {}
-        qrels = {}
-        for split in self.own_splits():
-            rows = made[made["split"] == split].reset_index(drop=True)
-            queries[split] = rows[["query_id", "text"]]
-            qrels[split] = rows[["query_id", "passage_id"]].assign(grade=1)
         passages = table_of(self._rest(base, asked=set(made["passage_id"])))
         about = {"source": "pseudo", "method": self.method, "of": self.of}
-        return Collection(passages, queries, qrels, about)
+        return judged.collected(passages, made.assign(grade=1), self.own_splits(), about)
 
     def _asked(self, base: Collection) -> Iterator[tuple[Passage, Passage | None]]:
         """Yield every passage, and its query with the remaining title and text, or None."""
@@ -136,7 +117,7 @@ class Settings(Derived):
             if len(words(query)) >= LEAST_QUERY:
                 found.append((query, title, text))
             fitting = [parts for parts in found if parts]
-            yield passage, fitting[_hash(f"method {name}") % len(fitting)] if fitting else None
+            yield passage, fitting[hashed(f"method {name}") % len(fitting)] if fitting else None
         if written:
             owner = next(iter(written))
             raise InputError(
@@ -177,11 +158,11 @@ class Settings(Derived):
             )
         frame["query_id"] = "pseudo-" + frame["passage_id"]
         if self.queries or self.dev:
-            frame["order"] = frame["passage_id"].map(lambda name: _hash(f"order {name}"))
+            frame["order"] = frame["passage_id"].map(lambda name: hashed(f"order {name}"))
             frame = frame.sort_values("order", kind="stable")
         frame["split"] = np.where(np.arange(len(frame)) < self.dev, "dev", "train")
         most = self.dev + self.queries if self.queries else len(frame)
-        return frame.head(most).sort_index()[["query_id", "passage_id", "text", "split"]]
+        return frame.head(most).sort_index()
 
 
 def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, str] | None:
@@ -198,7 +179,7 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
         rest = re.sub(r"\n{3,}", "\n\n", text.replace(query, "", 1)).strip()
     else:
         spans = word_spans(text)
-        number = _hash(name)
+        number = hashed(name)
         length = SHORTEST_SPAN + number % (LONGEST_SPAN - SHORTEST_SPAN + 1)
         first = (number >> 8) % max(1, len(spans) - length + 1)
         chosen = spans[first : first + length] or [(0, 0)]
@@ -234,5 +215,6 @@ def is_prose(text: str) -> bool:
     return is_wordy and "://" not in text
 
 
-def _hash(name: str) -> int:
+def hashed(name: str) -> int:
+    """Return 64 bits of a stable hash."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())

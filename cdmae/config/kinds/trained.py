@@ -12,7 +12,6 @@ from cdmae.config.kinds._system import (
     check_kind,
     check_searched,
     check_searches,
-    check_vectors,
 )
 from cdmae.fields import (
     REQUIRED,
@@ -38,19 +37,17 @@ class Trained(System):
     encoder: Annotated[Name, Of("encoders")] = REQUIRED
     """The entry of `encoders` with its initial weights."""
     after: Annotated[str, Of("systems")] = ""
-    """The system whose trained weights are the initial weights, as in rounds [ANCE, AR2]; empty:
-    those of the encoder.
-    """
+    """The system from whose weights it continues, as in rounds [ANCE, AR2]."""
     stage: Annotated[Name, Of("stages")] = REQUIRED
-    """Entry of `stages`, of the same kind."""
+    """The entry of `stages`, of the same kind."""
     negatives: Annotated[Name, Of("systems")]
     """The system whose run gives the negatives [3.4]."""
     teacher: Annotated[str, Of("systems")] = ""
-    """The system to distil from: a reranker, or another system, which scores only the passages that
-    it ranks; empty: none [3.4, stage 3].
+    """The system to distil from [3.4, stage 3]; any but a reranker scores only the passages that it
+    ranks.
     """
     once: bool = False
-    """true: trained for the first seed only, even with several seeds, on the inputs for it."""
+    """Whether it is trained for the first seed only."""
 
     def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the training collection, the start, the settings of sampling, and the teacher.
@@ -101,22 +98,19 @@ class Retriever(Searched, Trained):
 
     kind: Literal["retriever"] = "retriever"
     in_batch_teacher: Annotated[str, Of("systems")] = ""
-    """A second teacher: a trained retriever with the same start, whose scores of all passages of a
-    batch are distilled [TAS-B: ColBERT].
-    """
+    """A second teacher, a trained retriever, which scores all passages of a batch [TAS-B]."""
     joint_teacher: Annotated[str, Of("systems")] = ""
-    """Instead of `teacher`: a trained reranker with the same start, which is trained further with
-    this retriever and written to the subfolder `teacher` [RocketQAv2].
+    """Instead of `teacher`: a trained reranker that is trained further with this retriever
+    [RocketQAv2].
     """
     engine: Literal["exact", "lucene", "bm25"] = "exact"
-    """How sparse vectors are searched: exact, by products; lucene, in an inverted index of the
-    weights x 100; bm25, for a stage with target recall: with the weights x 100 as term frequencies
-    [DeepCT, section 3.2].
+    """How sparse vectors are searched: exactly; by Lucene, with weights x 100; or, after target
+    recall, by BM25 with weights x 100 as counts [DeepCT].
     """
     k1: Weight = 10.0
-    """With engine bm25: saturation of term frequencies, which go up to 100 [DeepCT's README]."""
+    """With engine bm25: saturation of counts [DeepCT]."""
     b: Share = 0.9
-    """With engine bm25: normalisation by length [DeepCT's README]."""
+    """With engine bm25: normalisation by length [DeepCT]."""
 
     def check(self, config: Config, name: str) -> None:
         """Refuse teachers, an engine or candidates that do not fit."""
@@ -147,7 +141,7 @@ class Reranker(Trained):
     reranks: Annotated[Name, Of("systems")]
     """The system whose run it reorders."""
     depth: Positive = 100
-    """Number of the best passages that it reads from the run (passages)."""
+    """Number of the run's best passages that it reorders."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the run to reorder."""
@@ -176,7 +170,8 @@ class Head(System):
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a system without two heads, and Lucene for the dense head."""
-        check_vectors(self, "of", config, "unified", "a retriever with head unified")
+        if config.systems[self.of].vectors(config) != "unified":
+            raise unfit(self, "of", "; expected a retriever with head unified")
         check_searched(self, config)
 
     def vectors(self, config: Config) -> str:

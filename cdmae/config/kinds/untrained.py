@@ -14,6 +14,7 @@ from cdmae.config.kinds._system import (
     System,
     check_searched,
 )
+from cdmae.errors import InputError
 from cdmae.fields import (
     EMPTY,
     REQUIRED,
@@ -23,7 +24,6 @@ from cdmae.fields import (
     PositiveReal,
     Share,
     Weight,
-    refusal,
     settings,
     show,
     unfit,
@@ -43,14 +43,12 @@ class Bm25(System):
 
     kind: Literal["bm25"] = "bm25"
     k1: Weight = 0.9
-    """Saturation of term counts [Anserini]."""
+    """Saturation of counts [Anserini]."""
     b: Share = 0.4
     """Normalisation by length [Anserini]."""
 
     passages: Annotated[dict[str, str], Of("collections")] = EMPTY
-    """For some collections, one of source `expanded` whose passages are indexed instead
-    [docT5query].
-    """
+    """For a collection, one of source `expanded` that is indexed instead [docT5query]."""
 
     def indexed(self, collection: str) -> str:
         """Return the collection whose passages are indexed for the queries of a collection."""
@@ -63,7 +61,8 @@ class Bm25(System):
             expanded = config.collections.get(other)
             if expanded is None or expanded.source != "expanded" or expanded.settings.base != own:
                 words = f" is {other}; expected a collection of source expanded, whose `of` equals"
-                raise refusal(("passages", collection), f"{words} collections.{collection}")
+                words = f"{words} collections.{collection}"
+                raise InputError(words, keys=("passages", collection))
 
 
 @settings
@@ -77,16 +76,14 @@ class External(Searched):
 
     kind: Literal["external"] = "external"
     model: Annotated[HomePath, Field(min_length=1)] = REQUIRED
-    """A retriever that sentence-transformers loads: a folder, or a name at the hub."""
+    """A retriever in the format of sentence-transformers: a folder, or a name at the hub."""
     head: Literal["auto", "dense", "sparse", "multi"] = "auto"
-    """sparse: SPLADE, in the format of SparseEncoder, or a language model that is used as one;
-    multi: ColBERT, in its own format, PyLate's or MultiVectorEncoder's; auto: by the model's files.
-    """
+    """What it computes; auto: by its files. sparse: SPLADE; multi: ColBERT."""
     engine: Engine = "exact"
     query_length: Natural = 0
-    """Length at which queries are cut; 0: the model's own."""
+    """Maximum length of a query (word-pieces); 0: the model's own."""
     passage_length: Natural = 0
-    """Length at which passages are cut; 0: the model's own."""
+    """Maximum length of a passage (word-pieces); 0: the model's own."""
     query_prompt: str = ""
     """Text before each query; empty: the model's own."""
     passage_prompt: str = ""
@@ -114,8 +111,8 @@ class TrecRun(System):
 
     kind: Literal["run"] = "run"
     runs: Annotated[dict[str, dict[str, HomePath]], Of("collections")]
-    """TREC files by collection and split, as in {pydocs: {dev: runs/theirs.trec}}; or tables of
-    pairs, as of `source: pairs`, with scored passages or negatives.
+    """TREC files by collection and split, as in {pydocs: {dev: theirs.trec}}, or tables of pairs
+    with scores or negatives, but not .tsv.
     """
 
     def check(self, config: Config, name: str) -> None:
@@ -124,12 +121,14 @@ class TrecRun(System):
             for split, file in files.items():
                 if not os.path.isfile(file):
                     words = "which is not a file; expected a run in TREC format"
-                    raise refusal(("runs", collection, split), f" is {show(file)}, {words}")
+                    keys = ("runs", collection, split)
+                    raise InputError(f" is {show(file)}, {words}", keys=keys)
         mined = [on for owner, *on in systems.mined(config) if owner == name]
         for collection, split in [*systems.targets(config), *mined]:
             if split not in self.runs.get(collection, {}):
                 words = "on which it is measured, mined or used as a teacher"
-                raise refusal(("runs",), f" lacks {split} of {collection}, {words}")
+                words = f" lacks {split} of {collection}, {words}"
+                raise InputError(words, keys=("runs",))
 
 
 MOST_TUNED = 4  # the most systems whose weights are tuned
@@ -144,17 +143,17 @@ class Fusion(System):
 
     kind: Literal["fusion"] = "fusion"
     of: Annotated[tuple[str, ...], Of("systems"), Field(min_length=2)]
-    """At least two systems."""
+    """Two or more systems."""
     method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
-    """The summands: 1 / (k + rank) [Cormack et al. 2009], or convex: scores scaled to 0 .. 1 within
-    each ranking [Bruch et al. 2023].
+    """The summands: 1 / (k + rank) [Cormack et al. 2009], or scores scaled to 0 .. 1 [Bruch et al.
+    2023].
     """
     k: PositiveReal = 60.0
     """Constant in 1 / (k + rank) [Cormack et al. 2009]."""
     weights: tuple[Weight, ...] = ()
-    """Weight of each system; empty: equal weights. `tuned_on` chooses other weights."""
+    """Weight of each system; empty: equal weights, unless `tuned_on` chooses them."""
     tuned_on: tuple[str, ...] = ()
-    """Collection and split, as in [pydocs, dev], that choose the weights by the first measure."""
+    """Collection and split that choose the weights by the first measure, as in [pydocs, dev]."""
 
     def parts(self) -> list[str]:
         """Return the names of the systems that it sums."""

@@ -10,7 +10,8 @@ A kind is a module with
 - ``write(folder, name, vectors)``, which ends with the file ``name`` + ``SUFFIX``; ``read(path)``
   of that file, and ``count(path)``, its number of texts; ``MARK``, a pattern of files that tells
   the kind of a folder;
-- ``search(queries, shards, depth, how)``: the exact search, ties by row.
+- ``search(queries, shards, depth, candidates=..., threads=..., device=...)``: the exact search,
+  ties by row; a kind ignores what it does not need.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
@@ -91,9 +92,9 @@ def search(
     shards: Shards,
     depth: int,
     *,
-    candidates: None = None,
     threads: int = 1,
     device: str = "cpu",
+    **_: Any,
 ) -> Run:
     """Find the `depth` passages with the greatest inner product for each query, ties by row.
 
@@ -104,7 +105,7 @@ def search(
     if len(queries) and depth:
         queries = np.ascontiguousarray(queries, np.float32)
         lengths = products.lengths_of_queries(queries)
-        knn = _knn(device, depth)
+        knn = _knn(device)
         with faiss_threads(threads):
             for first, vectors in blocks(shards, PASSAGES):
                 block = np.ascontiguousarray(vectors, np.float32)
@@ -129,7 +130,7 @@ def _add(
 ) -> None:
     """Add the candidates of a block, which begins at row `first`, to the queries `left`."""
     depth = best.depth
-    count = min(len(block), _asked(depth))
+    count = min(len(block), depth + depth // 8 + 32)
     while len(left):
         scores, columns = knn(queries[left], block, count)
         sure = best.least[left].astype(np.float64)
@@ -147,11 +148,7 @@ def _add(
         count = min(len(block), 4 * count)
 
 
-def _asked(depth: int) -> int:
-    return depth + depth // 8 + 32
-
-
-def _knn(device: str, depth: int) -> Knn:
+def _knn(device: str) -> Knn:
     """Return the search of faiss on `device` (cpu, cuda, cuda:1); log a fallback to the CPU."""
     on_cpu = partial(faiss.knn, metric=faiss.METRIC_INNER_PRODUCT)
     kind, _, number = device.partition(":")
@@ -163,18 +160,12 @@ def _knn(device: str, depth: int) -> Knn:
             "searching on the CPU"
         )
         return on_cpu
-    if _asked(depth) > GPU_MOST:
-        say(
-            f"search: on a GPU, faiss returns at most {GPU_MOST:,} hits, too few for depth "
-            f"{depth:,}; searching on the CPU"
-        )
-        return on_cpu
     resources = faiss.StandardGpuResources()
     index = int(number or 0)
     on_gpu = partial(faiss.knn_gpu, resources, metric=faiss.METRIC_INNER_PRODUCT, device=index)
 
     def on_both(queries: np.ndarray, block: np.ndarray, count: int) -> tuple:
-        # With many near-ties, more hits are needed than a GPU returns.
+        # A great depth, or many near-ties, need more hits than a GPU returns.
         knn = on_gpu if count <= GPU_MOST else on_cpu
         return knn(queries, block, count)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -114,10 +115,7 @@ def search(
     queries: DualVectors,
     shards: Shards,
     depth: int,
-    *,
-    candidates: None = None,
-    threads: int = 1,
-    device: str = "cpu",
+    **_: Any,
 ) -> Run:
     """Find the `depth` passages with the greatest sum for each query, ties by row."""
     best = Best(len(queries), depth)

@@ -177,10 +177,9 @@ def _search_among(
     queries: MultiVectors, shards: Shards, candidates: Run, depth: int, pool: Threads
 ) -> Run:
     """Rank the candidates of each query, ties by row, and keep the best `depth`."""
-    query_of = np.repeat(np.arange(len(candidates)), np.diff(candidates.starts))
     order = np.argsort(candidates.passages, kind="stable")
     passage_of = candidates.passages[order].astype(np.int64)
-    query_of = query_of[order]
+    query_of = candidates.queries[order]
     scores = np.empty(len(order), np.float32)
     for first, block in blocks(shards, PASSAGES):
         cut = slice(*np.searchsorted(passage_of, [first, first + len(block)]))

@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -87,10 +88,7 @@ def search(
     queries: sparse.csr_array,
     shards: Shards,
     depth: int,
-    *,
-    candidates: None = None,
-    threads: int = 1,
-    device: str = "cpu",
+    **_: Any,
 ) -> Run:
     """Find the `depth` passages with the greatest inner product for each query, ties by row.
 

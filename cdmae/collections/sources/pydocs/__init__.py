@@ -15,13 +15,13 @@ their versions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
-from pathlib import Path
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Literal
 
 from cdmae.collections import Source, pinned
 from cdmae.collections.leakage import stable_share
 from cdmae.collections.sources.pydocs import harvest
+from cdmae.collections.sources.pydocs.prose import prose
 from cdmae.errors import InputError
 from cdmae.fields import Natural, settings
 
@@ -59,23 +59,18 @@ PARTS = {  # held-out part -> passages, queries
 
 @settings
 class Settings(Source):
-    """The keys of a collection of docstrings."""
-
-    queries_are_cut = True
+    """Docstrings of Python packages."""
 
     size: Literal["smoke", "default", "full"] = "default"
-    """smoke: about 1,000 passages of two packages; default: about 16,000, the packages that this
-    environment pins; full: more packages.
+    """smoke: about 1,000 passages of two packages; default: about 16,000 of the pinned packages;
+    full: of more packages.
     """
     part: Literal[("", *HELD_OUT)] = ""
-    """A package that is held out for zero-shot evaluation; empty: all other packages."""
+    """A package that is held out for zero-shot evaluation; empty: all others."""
     train_queries: Natural = 0
-    """Number of training queries to keep, chosen by a stable hash; 0: all."""
+    """Number of training queries; 0: all."""
     unlabelled: Natural = 0
-    """Number of further training queries, in the split `unlabelled`, whose judgments are withheld:
-    a teacher may label them (`labels` of a stage) [RocketQA: 1.7 million queries without
-    judgments].
-    """
+    """Number of further queries in the split `unlabelled`, for `labels` of a stage [RocketQA]."""
 
     def __post_init__(self) -> None:
         """Refuse `unlabelled` without `train_queries`, with which all have judgments."""
@@ -105,81 +100,56 @@ class Settings(Source):
     def estimate(self) -> tuple[int, float, dict[str, int]]:
         """Return the counts of the pinned packages."""
         if self.part:
-            share = SMOKE_SHARE if self.size == "smoke" else 1.0
             passages, queries = PARTS[self.part]
-            return round(share * passages), WORDS, {"test": round(share * queries)}
+            return passages, WORDS, {"test": queries}
         passages, train, dev, test = WHOLE[self.size]
         train = min(train, self.train_queries or train)
-        further = {"unlabelled": self.unlabelled} if self.unlabelled else {}
-        return passages, WORDS, {"train": train, "dev": dev, "test": test} | further
+        queries = {"train": train, "dev": dev, "test": test, "unlabelled": self.unlabelled}
+        return passages, WORDS, queries
 
-    def threads(self) -> int:
-        """Return the number of useful processes."""
-        return 1 if self.part or self.size == "smoke" else 4
-
-    def read(self, threads: int) -> Collection:
+    def read(self) -> Collection:
         """Harvest, clean and divide: a minute of one core and 0.3 GB for `default`."""
         import numpy as np
-        import pyarrow as pa
 
+        from cdmae.collections import judged
         from cdmae.collections.sources.pydocs import division
-        from cdmae.collections.store import PASSAGES, Collection
+        from cdmae.collections.store import table_of
 
-        passages, asked = division.divide(self._entries(threads), held_out=bool(self.part))
-        queries = {}
-        qrels = {}
-        for split, has_judgments in self.own_splits().items():
-            every = asked[asked["split"] == ("train" if split == "unlabelled" else split)]
-            kept = self._kept(every, split)
-            queries[split] = kept[["query_id", "text"]].reset_index(drop=True)
-            if has_judgments:
-                judgments = kept[["query_id", "passage_id"]].explode("passage_id")
-                qrels[split] = judgments.assign(grade=np.int16(1))
-        columns = [passages["passage_id"], [""] * len(passages), passages["text"]]
+        passages, asked = division.divide(self._entries(), held_out=bool(self.part))
+        asked = self._chosen(asked).explode("passage_id").assign(grade=np.int16(1))
         about = {"source": "pydocs", "versions": self.version()}
-        return Collection(pa.table(columns, schema=PASSAGES), queries, qrels, about)
+        table = table_of((name, "", text) for name, text in passages)
+        return judged.collected(table, asked, self.own_splits(), about)
 
-    def _kept(self, queries: pd.DataFrame, split: str) -> pd.DataFrame:
-        """Choose the queries of a split by a hash of their names, so that fewer are a subset.
+    def _chosen(self, asked: pd.DataFrame) -> pd.DataFrame:
+        """Choose the training queries by a hash of their names, so that fewer are a subset.
 
-        Queries without judgments follow the training queries.
+        Queries without judgments follow them; further ones are left out.
         """
-        chosen = {"train": (0, self.train_queries), "unlabelled": (self.train_queries, None)}
-        first, number = chosen.get(split, (0, 0))
-        number = self.unlabelled if number is None else number
-        if not number:
-            return queries
-        if first + number > len(queries):
-            key = "unlabelled" if first else "train_queries"
-            raise InputError(f"{key} is {number}; expected 0 to {len(queries) - first}")
-        names = queries["query_id"].str.removeprefix("query:")
-        order = names.map(lambda name: stable_share(f"training query {name}"))
-        return queries.loc[order.sort_values().index[first : first + number]].sort_index()
+        if not self.train_queries:
+            return asked
+        names = asked.loc[asked["split"] == "train", "query_id"].str.removeprefix("query:")
+        shares = names.map(lambda name: stable_share(f"training query {name}"))
+        order = shares.sort_values().index
+        last = self.train_queries + self.unlabelled
+        if last > len(order):
+            raise InputError(
+                f"train_queries is {self.train_queries}, and unlabelled is {self.unlabelled}; "
+                f"expected at most {len(order)} together"
+            )
+        split = asked["split"].copy()
+        split[order[self.train_queries : last]] = "unlabelled"
+        split[order[last:]] = ""
+        return asked.assign(split=split)
 
-    def _entries(self, threads: int) -> Iterator[tuple[str, str, str]]:
+    def _entries(self) -> Iterator[tuple[str, str, str]]:
         """Yield the (name, summary, body) of objects with both."""
-        from joblib import Parallel, delayed
-
         share = SMOKE_SHARE if self.size == "smoke" else 1.0
         modules = [found for name in self.packages() for found in harvest.modules(name, share)]
-        read = delayed(_entries_in)
-        found = Parallel(threads, return_as="generator")(
-            read(*each, MOST_WORDS) for each in modules
-        )
         seen: set[str] = set()
-        for name, entry in chain.from_iterable(found):
+        for name, text in chain.from_iterable(starmap(harvest.documented_in, modules)):
             if name not in seen:
                 seen.add(name)
+                entry = prose(text, name, MOST_WORDS)
                 if entry:
                     yield name, *entry
-
-
-def _entries_in(
-    module: str, path: Path, max_words: int
-) -> list[tuple[str, tuple[str, str] | None]]:
-    """List the documented objects of a module, with summary and body if they have both."""
-    from cdmae.collections.sources.pydocs.prose import prose
-
-    return [
-        (name, prose(text, name, max_words)) for name, text in harvest.documented_in(module, path)
-    ]

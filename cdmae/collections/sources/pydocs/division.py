@@ -26,10 +26,11 @@ THRESHOLD = 0.7  # the minimum Jaccard similarity of near-duplicates
 
 def divide(
     entries: Iterable[tuple[str, str, str]], held_out: bool
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Turn harvested (name, summary, body) entries into passages, and queries with their splits.
+) -> tuple[list[tuple[str, str]], pd.DataFrame]:
+    """Turn harvested (name, summary, body) entries into passages (id, text), and queries.
 
-    held_out: whether the package is held out; all its queries are in the split ``test``.
+    The frame of queries has the columns split, query_id, text and passage_id, the list of a
+    query's passages. held_out: whether all queries are in the split ``test``.
     """
     texts: dict[str, tuple[str, str]] = {}  # the name and text of each distinct body
     summaries: dict[str, dict[str, tuple[str, str]]] = {}  # the names and texts of its queries
@@ -56,10 +57,8 @@ def divide(
         name, text = asked[rows[0]][key]
         split = "test" if held_out else split_of(passages[component_of[rows[0]]][0])
         queries.append((split, f"query:{name}", text, [passages[row][0] for row in rows]))
-    return (
-        pd.DataFrame([passages[row] for row in kept], columns=["passage_id", "text"]),
-        pd.DataFrame(queries, columns=["split", "query_id", "text", "passage_id"]),
-    )
+    frame = pd.DataFrame(queries, columns=["split", "query_id", "text", "passage_id"])
+    return [passages[row] for row in kept], frame
 
 
 def split_of(component: str) -> str:

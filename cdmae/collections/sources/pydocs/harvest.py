@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cdmae.collections.leakage import stable_share
-from cdmae.errors import InputError
 
 # Tests, vendored copies, generated files and programs, which do not document the package itself.
 _SKIPPED_FOLDERS = re.compile(
@@ -34,22 +33,12 @@ _HEAD = 1500  # characters of a file that are searched for a note that it is gen
 _ADD_DOC = re.compile(r"_?add_(new)?doc(str)?\w*")
 
 
-def root(package: str) -> Path:
-    """Return the folder of an installed package, found without importing it."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            f"the package {package} is not installed in this environment; install it or drop it"
-        )
-    return Path(next(iter(spec.submodule_search_locations)))
-
-
 def modules(package: str, share: float = 1.0) -> list[tuple[str, Path]]:
     """List a package's modules and files by name, without tests, vendored copies and programs.
 
     share: the share of the modules, chosen by a hash of their names.
     """
-    top = root(package)
+    (top,) = importlib.util.find_spec(package).submodule_search_locations
     paths = []
     for folder, folders, files in os.walk(top):
         folders[:] = [name for name in folders if not _SKIPPED_FOLDERS.fullmatch(name)]

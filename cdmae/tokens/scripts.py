@@ -30,9 +30,10 @@ _UNDIVIDED = re.compile(rf"[{_CHINESE}{_THAI}]+")
 _RUN = re.compile(rf"{_UNDIVIDED.pattern}|[^{_CHINESE}{_THAI}]+")
 # a line break between characters of these scripts is no space
 _BREAK = re.compile(rf"(?<=[{_CHINESE}{_PUNCTUATION}{_THAI}])\s*\n\s*(?=[{_CHINESE}{_THAI}])")
-# Thai and Lao have no mark for the end of a sentence; they have spaces only between clauses
+# A full stop after a single letter is part of a name or an abbreviation: J. Smith, z. B., U.S.
+# Thai and Lao have no mark for the end of a sentence; they have spaces only between clauses.
 _END = re.compile(
-    r"[.!?؟۔](?=\s+[\"'(«„“‘¿¡]?(?P<next>\w))"
+    r"(?:(?<!\b[^\W\d_])\.|[!?؟۔])(?=\s+[\"'(«„“‘¿¡]?(?P<next>\w))"
     "|[。！？｡।॥။។][」』”’）)]*"
     r"|[\u0e00-\u0eff](?=\s+[\u0e00-\u0eff])"
 )
