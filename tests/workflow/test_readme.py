@@ -16,7 +16,7 @@ from planned import plan
 from snakemake.cli import get_argument_parser
 
 from cdmae import commands
-from cdmae.__main__ import ordered
+from cdmae.__main__ import for_snakemake
 from cdmae.config.load import load
 from cdmae.config.reading import gather
 from tests.workflow.conftest import ROOT, SMOKE
@@ -53,7 +53,7 @@ def test_command(here, command, capsys):
         here.run(*words, *(SMOKE if name == "--report" else ()))
         assert name != "--report" or (here.folder / words[1]).stat().st_size > 100_000
     else:
-        options = get_argument_parser().parse_args(ordered(words))
+        options = get_argument_parser().parse_args(for_snakemake(words))
         files = [ROOT / file for file in options.configfile or []]
         config = load(gather(ROOT / "config/config.yaml", files))
         assert plan(config.values(), *options.targets)
