@@ -174,14 +174,15 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
     return Tokeniser(tokenizer, threads).tokens(passages)
 
 
-def tokenise_to(
-    folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int
-) -> None:
-    """Tokenise a stream of passages like `tokenise`, into the files of `write_tokens`."""
+def tokenise_to(output: Path | str, passages: Path, tokenizer: Path, threads: int) -> None:
+    """Tokenise a collection, as `tokenise` does, into the files of `write_tokens`.
+
+    passages: the file in the folder of the collection.
+    """
     tokeniser = Tokeniser(tokenizer, threads)
-    batches = tokeniser.stream(passages)
-    stream_tokens(folder, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
-    ids = read_tokens(folder).ids
+    batches = tokeniser.stream(stream_passages(passages.parent, ["title", "text"]))
+    stream_tokens(output, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
+    ids = read_tokens(output).ids
     share = tokeniser.vocabulary.unknown(ids)
     say(f"{len(ids):,} word-pieces, of which {share:.2%} are unknown characters")
 

@@ -1,8 +1,5 @@
 # Measures per query, the models with their cards, and the page at the end.
 
-cards = {name: sources.card(settings, name) for name in systems.trained(settings)}
-described = dict.fromkeys(name for facts in cards.values() for name in facts["about"])
-
 MEASURES = expand("<results>/measures/{system}.tsv", system=settings.systems)
 REPORTED = ("cdmae/report", "config/paper_results.csv")  # templates, published numbers
 
@@ -16,8 +13,6 @@ rule measures:
         tables=MEASURES,
     log:
         "<logs>/measures.log",
-    benchmark:
-        "<benchmarks>/measures.tsv"
     conda:
         environment
     params:
@@ -39,29 +34,33 @@ use rule measures as measured with:
         tables="<results>/measured/{system}.tsv",
     log:
         "<logs>/measured/{system}.log",
-    benchmark:
-        "<benchmarks>/measured/{system}.tsv"
 
 
 rule release:
-    """The trained models in the layout of sentence-transformers, with their cards."""
+    """A trained model in the layout of sentence-transformers, with its card."""
     input:
-        trained=expand("<results>/trained/{system}", system=cards),
-        measures=MEASURES,
-        about=expand("<results>/collections/{collection}/about.json", collection=described),
+        model="<results>/trained/{system}",
+        measures="<results>/measures/{system}.tsv",
+        beside=lambda wildcards: expand(
+            "<results>/measures/{system}.tsv", system=card(wildcards)["beside"]
+        ),
+        about=lambda wildcards: expand(
+            "<results>/collections/{collection}/about.json", collection=card(wildcards)["about"]
+        ),
     output:
-        models=directory(expand("<results>/models/{system}", system=cards)),
+        directory("<results>/models/{system}"),
     log:
-        "<logs>/release.log",
-    benchmark:
-        "<benchmarks>/release.tsv"
+        "<logs>/release/{system}.log",
+    wildcard_constraints:
+        system=only(systems.trained(settings)),
     conda:
         environment
     params:
-        code=code("release", texts=["cdmae/report/templates/card.md.j2"]),
-        settings={"cards": cards},
+        call="cdmae.report.card.release",
+        code=code("cdmae.report.card", texts=["cdmae/report/templates/card.md.j2"]),
+        settings=lambda wildcards: {"facts": card(wildcards)},
     script:
-        "../scripts/release.py"
+        "../scripts/call.py"
 
 
 rule report:
@@ -76,7 +75,7 @@ rule report:
         masked_terms=expand(
             "<results>/masked_terms/{encoder}.json", encoder=systems.masked_by_importance(settings)
         ),
-        trained=expand("<results>/trained/{system}", system=cards),
+        trained=expand("<results>/trained/{system}", system=systems.trained(settings)),
         runs=expand("<results>/runs/{system}/evaluated", system=settings.systems),
         indexes=expand(
             "<results>/bm25/{system}/evaluated", system=systems.of_kind(settings, "bm25")
@@ -101,15 +100,14 @@ rule report:
         record="<results>/facts.json",
     log:
         "<logs>/report.log",
-    benchmark:
-        "<benchmarks>/report.tsv"
     conda:
         environment
     params:
-        code=code("report", texts=REPORTED),
+        call="cdmae.report.page.write_report",
+        code=code("cdmae.report.page", texts=REPORTED),
         settings={"config": settings.values()},
     script:
-        "../scripts/report.py"
+        "../scripts/call.py"
 
 
 rule table:
