@@ -17,7 +17,7 @@ from cdmae.finetuning import groups
 from cdmae.finetuning.groups import Drawing
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
-from cdmae.retrieval import reranking, vectors
+from cdmae.retrieval import reranking, search, vectors
 from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.vectors import read_vectors
@@ -165,6 +165,21 @@ def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
     assert len(list(made.iterdir())) == 5
     for name in (f"0000{number}.npy" for number in range(5)):
         assert (made / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+
+
+def test_of_candidates_the_best_are_searched(tiny, tmp_path):
+    (tmp_path / "model").mkdir()
+    model = checkpoint.start_model(tiny.encoder, "retriever", **stage("multi").model(), seed=1)
+    checkpoint.save(tmp_path / "model", model, tiny.encoder, {})
+    files = {"folders": [tiny.collection], "tokens": [tiny.tokens], "mined": [], "lengths": {}}
+    on = {"collections": [tiny.collection], "splits": ["train"], "candidates": [tiny.negatives]}
+    depths = {"depth": 10, "candidates_depth": 3}
+    how = {"encoder": OWN, "model": tmp_path / "model", "vectors": tmp_path / "v"}
+    search.write_runs(**how, **files, **on, **depths, outputs=[tmp_path / "run.parquet"])
+    found = read_run(tmp_path / "run.parquet")
+    candidates = read_run(tiny.negatives)
+    for query in range(len(found)):
+        assert set(found.ranked(query)[0]) == set(candidates.ranked(query)[0][:3])
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e38])
