@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
-    "config", "collections", "tokens", "importance", "masking", "models", "training", "pretraining", "finetuning",
+    "languages", "config", "collections", "tokens", "importance", "masking", "models", "training", "pretraining", "finetuning",
     "retrieval", "evaluation", "report", "plan", "proposal", "exporting", "serving", "commands",
 )  # fmt: skip
 # sources define their own settings; a job's arguments may be tokens

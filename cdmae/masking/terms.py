@@ -15,9 +15,9 @@ import numpy as np
 from cdmae import masking
 from cdmae.files import write_json
 from cdmae.importance.shading import spell
+from cdmae.languages.stop_words import STOP_WORDS
 from cdmae.masking import Batch, Corpus, Side
 from cdmae.tokens.corpus import Tokens
-from cdmae.tokens.stop_words import STOP_WORDS
 from cdmae.tokens.vocabulary import Vocabulary
 
 SAMPLE = 20_000  # number of passages that are masked

@@ -19,9 +19,9 @@ import pyarrow as pa
 from cdmae.collections.store import stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
+from cdmae.languages import scripts
 from cdmae.log import say
 from cdmae.threads import Threads
-from cdmae.tokens import scripts
 from cdmae.tokens.corpus import Tokens, read_tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, read_backend
 

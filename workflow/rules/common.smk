@@ -448,11 +448,6 @@ def run_files(wildcards):
     return [runs[collection][split] for collection, split in targets(wildcards)]
 
 
-def card(wildcards):
-    """Return the facts for the card of a trained system."""
-    return sources.card(settings, wildcards.system)
-
-
 def shown(wildcards):
     """Return the input of a table of the paper; refuse a config without its rows or columns."""
     with in_a_sentence():

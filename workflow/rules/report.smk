@@ -1,5 +1,8 @@
 # Measures per query, the models with their cards, and the page at the end.
 
+cards = {name: sources.card(settings, name) for name in systems.trained(settings)}
+described = dict.fromkeys(name for facts in cards.values() for name in facts["about"])
+
 MEASURES = expand("<results>/measures/{system}.tsv", system=settings.systems)
 REPORTED = ("cdmae/report", "config/paper_results.csv")  # templates, published numbers
 
@@ -37,28 +40,21 @@ use rule measures as measured with:
 
 
 rule release:
-    """A trained model in the layout of sentence-transformers, with its card."""
+    """The trained models in the layout of sentence-transformers, with their cards."""
     input:
-        model="<results>/trained/{system}",
-        measures="<results>/measures/{system}.tsv",
-        beside=lambda wildcards: expand(
-            "<results>/measures/{system}.tsv", system=card(wildcards)["beside"]
-        ),
-        about=lambda wildcards: expand(
-            "<results>/collections/{collection}/about.json", collection=card(wildcards)["about"]
-        ),
+        trained=expand("<results>/trained/{system}", system=cards),
+        measures=MEASURES,
+        about=expand("<results>/collections/{collection}/about.json", collection=described),
     output:
-        directory("<results>/models/{system}"),
+        models=directory(expand("<results>/models/{system}", system=cards)),
     log:
-        "<logs>/release/{system}.log",
-    wildcard_constraints:
-        system=only(systems.trained(settings)),
+        "<logs>/release.log",
     conda:
         environment
     params:
-        call="cdmae.report.card.release",
+        call="cdmae.report.card.release_all",
         code=code("cdmae.report.card", texts=["cdmae/report/templates/card.md.j2"]),
-        settings=lambda wildcards: {"facts": card(wildcards)},
+        settings={"cards": cards},
     script:
         "../scripts/call.py"
 
@@ -75,7 +71,7 @@ rule report:
         masked_terms=expand(
             "<results>/masked_terms/{encoder}.json", encoder=systems.masked_by_importance(settings)
         ),
-        trained=expand("<results>/trained/{system}", system=systems.trained(settings)),
+        trained=expand("<results>/trained/{system}", system=cards),
         runs=expand("<results>/runs/{system}/evaluated", system=settings.systems),
         indexes=expand(
             "<results>/bm25/{system}/evaluated", system=systems.of_kind(settings, "bm25")
