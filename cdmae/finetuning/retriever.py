@@ -29,7 +29,7 @@ from cdmae.finetuning.caching import Cached, cached_backward
 from cdmae.finetuning.objectives import Batch, objective
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.scoring import all_scores
-from cdmae.finetuning.task import Data, FineTuning, Inputs, parameters, steps_of
+from cdmae.finetuning.task import Data, FineTuning, Inputs, steps_of
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
 from cdmae.models import checkpoint, heads, packed, sequences
@@ -140,7 +140,8 @@ class RetrieverTask(FineTuning):
         """Write the retriever, and a teacher that has learnt, too, into a subfolder."""
         super().write(folder, encoder, seconds, notes)
         if self.joint:
-            about = self.about(encoder, seconds, notes) | {"parameters": parameters(self.joint)}
+            about = self.about(encoder, seconds, notes)
+            about["parameters"] = self.joint.network.num_parameters()
             (folder / "teacher").mkdir()
             checkpoint.save(folder / "teacher", self.joint, encoder, about)
 

@@ -47,10 +47,12 @@ def select(
     relevant = judged["grade"] > 0
     positives = judged[relevant]
     barred = judged[relevant | (judged["grade"] == EXCLUDED)]
-    reasons = np.full(len(run), "", object)  # why queries are left out; the first reason counts
+    kept = np.ones(len(run), bool)
+    counts = {}
 
     def leave_out(reason: str, which: np.ndarray) -> None:
-        reasons[which & (reasons == "")] = reason
+        counts[reason] = np.count_nonzero(kept & which)
+        kept[which] = False
 
     leave_out("left out without a relevant passage", ~_has(positives, len(run)))
     negatives = mined[~_among(mined, barred, texts)]
@@ -63,14 +65,12 @@ def select(
         few = _lengths(negatives, len(run)) < drawing.group - 1
         leave_out("left out because the teacher ranks too few negatives", few)
     if drawing.train_queries:
-        beyond = _beyond(reasons == "", drawing.train_queries, ids)
+        beyond = _beyond(kept, drawing.train_queries, ids)
         leave_out("left out beyond train_queries", beyond)
-    kept = reasons == ""
-    counts = pd.Series(reasons[~kept]).value_counts(sort=False).to_dict()
     # such as a query that shares no word with another passage, for BM25
-    alone = int((kept & ~_has(negatives, len(run))).sum())
-    if alone:
-        counts["with random negatives only"] = alone
+    alone = kept & ~_has(negatives, len(run))
+    counts["with random negatives only"] = np.count_nonzero(alone)
+    counts = {reason: count for reason, count in counts.items() if count}
     rows = np.flatnonzero(kept)
     lists = {"positives": positives, "barred": barred, "mined": negatives}
     found = {name: _ragged(table, len(run)).take(rows) for name, table in lists.items()}

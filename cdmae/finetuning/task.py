@@ -179,7 +179,7 @@ class FineTuning(Task):
         """Return the contents of ``about.json``."""
         about = {
             "settings": asdict(self.stage),
-            "parameters": parameters(self.model),
+            "parameters": self.model.network.num_parameters(),
             "name": self.name,
             "seed": self.seed,
             "queries": len(self.data.examples),
@@ -219,11 +219,6 @@ def train(
         if group.first:
             with saved.finish(output) as folder:
                 training.write(folder, files.encoder, seconds, notes)
-
-
-def parameters(model: Model) -> int:
-    """Return the number of a model's weights."""
-    return sum(weight.numel() for weight in model.network.parameters())
 
 
 def stage_schedule(stage: Stage, examples: int, name: str) -> Schedule:

@@ -190,3 +190,7 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
         every = scoring.all_scores(model, batch, 10_000).double()
         expected = losses.in_batch_margin_mse(every, batch.in_batch.double())
         assert found[1]["in_batch"].item() == pytest.approx(expected.item(), rel=1e-5)
+        narrow = replace(made, stage=replace(recipe, precision="bf16")).draw(np.arange(6), 0)
+        assert narrow.in_batch.dtype == torch.float32
+        assert not torch.equal(narrow.in_batch, batch.in_batch)
+        torch.testing.assert_close(narrow.in_batch, batch.in_batch, rtol=0.05, atol=0.5)
