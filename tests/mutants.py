@@ -210,7 +210,7 @@ MUTANTS = [
     M("word-pieces of Thai are not words", "cdmae/tokens/vocabulary.py",
       "is_first | is_unspaced", "is_first", "tokens/test_scripts.py"),
     M("prompts of a model do not reach its training", "cdmae/proposal/encoders.py",
-      'prompts.get("query") or ""', '""', "proposal/test_proposal.py"),
+      'prompts.get("query") or ""', '""', "proposal/test_published.py"),
     # evaluation and report
     M("the noise of few seeds is that of many", "cdmae/evaluation/expected.py",
       "stats.t.ppf(0.975, len(values) - 1)", "1.96", "evaluation/test_expected.py"),

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
-from scipy import sparse
-from tiny_training import PASSAGES, QUERIES, stage
+from tiny_training import PASSAGES, QUERIES
 
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
@@ -18,8 +17,6 @@ from cdmae.finetuning.groups import Drawing
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import reranking, vectors
-from cdmae.retrieval.kinds.dual import DualVectors
-from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run
 from cdmae.tokens.corpus import read_tokens
@@ -79,25 +76,12 @@ def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tm
         vectors.Encoder({"model": retriever}, 65)
 
 
-def whole(shard):
-    """All values of a shard of any head's vectors."""
-    values = shard[:]
-    if isinstance(values, DualVectors):
-        return [values.dense, values.sparse.toarray()]
-    if isinstance(values, MultiVectors):
-        return [values.values, values.starts]
-    return [values.toarray() if sparse.issparse(values) else values]
-
-
-@pytest.mark.parametrize("head", ["retriever", "sparse", "multi", "unified"])
-def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, monkeypatch, capsys):
-    (tmp_path / "model").mkdir()
-    model = checkpoint.start_model(tiny.encoder, "retriever", **stage(head).model(), seed=1)
-    checkpoint.save(tmp_path / "model", model, tiny.encoder, {})
+def test_a_killed_encoding_goes_on_after_its_last_shard(
+    retriever, tiny, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(vectors, "SHARD", 50)
-    monkeypatch.setattr(vectors, "MULTI_SHARD", 50)
     encode, calls = vectors.encode, []
-    how = {"encoder": OWN, "model": tmp_path / "model", "source": tiny.tokens}
+    how = {"encoder": OWN, "model": retriever, "source": tiny.tokens}
 
     def dying(*given):
         calls.append(len(given[1]))
@@ -118,9 +102,8 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(head, tiny, tmp_path, mo
     assert calls[4:] == [50, 50, 20], "other code encodes again"
     monkeypatch.setattr(vectors, "encode", encode)
     vectors.write_vectors(**how, output=tmp_path / "w")
-    for folders in zip(read_vectors(tmp_path / "v"), read_vectors(tmp_path / "w"), strict=True):
-        for one, other in zip(*map(whole, folders), strict=True):
-            np.testing.assert_array_equal(one, other)
+    for path in (tmp_path / "w").iterdir():
+        assert path.read_bytes() == (tmp_path / "v" / path.name).read_bytes()
 
 
 JOB = """
