@@ -29,28 +29,25 @@ def main(arguments: list[str]) -> None:
         return
     if arguments[:1] == ["--help-snakemake"]:
         arguments = ["--help"]
-    snakemake = [sys.executable, "-m", "snakemake", "--snakefile", str(ROOT / "Snakefile")]
-    snakemake += ["--directory", str(ROOT), *ordered(arguments)]
     sys.stdout.flush()
-    os.execv(sys.executable, snakemake)
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *for_snakemake(arguments)])
 
 
-def ordered(arguments: list[str]) -> list[str]:
-    """Collect the config files behind one ``--configfile``, and check them.
+def for_snakemake(arguments: list[str]) -> list[str]:
+    """Add the Snakefile and its folder, and collect the config files behind one ``--configfile``.
 
-    Snakemake would read targets that follow a config file as further files; they move behind
-    ``--``. Of two ``--configfile`` it would read only the last.
+    Of several ``--configfile``, Snakemake would read only the last, and targets that follow a
+    config file as further files.
     """
     from cdmae.commands import divided
     from cdmae.config.reading import gather
 
-    files, others, targets = divided(arguments)
-    if not files:
-        return arguments
+    files, others = divided(arguments)
     paths = [str(Path(file).resolve()) for file in files]
-    # refuses a file with code, which Snakemake would run
-    gather(ROOT / "config/config.yaml", paths)
-    return [*others, "--configfile", *paths, *(["--", *targets] if targets else [])]
+    if paths:  # refuses a file with code, which Snakemake would run
+        gather(ROOT / "config/config.yaml", paths)
+        paths.insert(0, "--configfile")
+    return [*paths, "--snakefile", str(ROOT / "Snakefile"), "--directory", str(ROOT), *others]
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from cdmae.errors import InputError, Interrupted, said
 if TYPE_CHECKING:
     import typer
 
+_OTHER = "check that the path exists, that you may use it, and that its disk works; then run again"
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: the next run resumes
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
@@ -84,9 +85,10 @@ def _report(error: Exception) -> int:
         number = int(in_message[1])
     else:
         raise error
-    sentence = _REMEDY.get(number) or getattr(error, "strerror", None) or str(error)
-    path = getattr(error, "filename", None)
-    return _say(f"{path}: {sentence}" if path else sentence, 1)
+    path = getattr(error, "filename", None) or "a file"
+    reason = getattr(error, "strerror", None) or str(error)
+    words = _REMEDY.get(number) or f"cannot be read or written ({reason}); {_OTHER}"
+    return _say(f"{path}: {words}", 1)
 
 
 def _say(sentence: str, status: int) -> int:

@@ -6,22 +6,50 @@ import re
 
 from cdmae.terminal import printable
 
+Keys = tuple[str | int, ...]  # the path of a value in a config, from the top level
 LONGEST = 600  # the maximum length of a library's error in a message
 
 
 class InputError(ValueError):
     """An error in the user's input: the message names the file or key, the value and the remedy.
 
-    Each of several errors has its own line. keys: the path of the error in the config, from the
-    top.
+    keys: the path of the value in the config, from the top. place: the file and line, or where else
+    the value is from. kind: pydantic's name of the mistake, such as "missing"; empty for others.
+    several: the mistakes of a config, each with a line of the message.
     """
 
-    def __init__(self, *mistakes: str | InputError, keys: tuple[str | int, ...] = ()) -> None:
-        """Store one message, or several messages or errors."""
-        super().__init__("\n".join(map(str, mistakes)))
+    def __init__(
+        self, *mistakes: str | InputError, keys: Keys = (), place: str = "", kind: str = ""
+    ) -> None:
+        """Store several errors, or one: its text, which follows place and keys in the message."""
+        self.words = "\n".join(map(str, mistakes))
         self.keys = keys
+        self.kind = kind
+        self.place = place
         errors = [error for error in mistakes if isinstance(error, InputError)]
         self.several = [part for error in errors for part in error.several] or [self]
+        super().__init__(self.words)
+
+    def __str__(self) -> str:
+        """Return the message."""
+        where = f"{self.place}: " if self.place else ""
+        return where + dotted(self.keys) + self.words
+
+    def within(self, *keys: str | int) -> InputError:
+        """Return the error with the keys of an entry before its own."""
+        several = []
+        for each in self.several:
+            follows = each.keys or not keys or each.words[0] == " "
+            words = each.words if follows else f": {each.words}"
+            path = (*keys, *each.keys)
+            several.append(InputError(words, keys=path, place=each.place, kind=each.kind))
+        return InputError(*several)
+
+
+def dotted(keys: Keys) -> str:
+    """Format keys for messages, such as ``systems.fused.of[1]``."""
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return text.removeprefix(".")
 
 
 class Interrupted(BaseException):
@@ -34,7 +62,10 @@ class Interrupted(BaseException):
 
 def cause(error: BaseException) -> str:
     """Return a library's error as one printable line, with its type if the message is unclear."""
-    uncoloured = re.sub(r"\x1b\[[\d;]*m", "", str(error))
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:  # without its number
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    uncoloured = re.sub(r"\x1b\[[\d;]*m", "", text)
     line = " ".join(uncoloured.split()) or type(error).__name__
     words = printable(line, LONGEST)
     usual = isinstance(error, OSError | RuntimeError | ValueError) or type(error) is Exception

@@ -30,9 +30,7 @@ from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from cdmae.errors import InputError
-
-Keys = tuple[str | int, ...]  # the path of a value in a config, from the top level
+from cdmae.errors import InputError, Keys
 
 # the default upper bound of whole numbers: larger numbers overflow int32 later
 LARGEST = 2**31 - 1
@@ -51,13 +49,8 @@ WORDS = {
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(Field,))
 def settings(cls: type) -> type:
-    """Make a frozen pydantic dataclass; pydantic reads only the docstrings of its own fields."""
-    made = dataclass(frozen=True, kw_only=True, config=RULES)(cls)
-    for base in made.__mro__[1:]:
-        for key, rule in getattr(base, "__pydantic_fields__", {}).items():
-            own = rules_of(made)[key]
-            own.description = own.description or rule.description
-    return made
+    """Make a frozen pydantic dataclass."""
+    return dataclass(frozen=True, kw_only=True, config=RULES)(cls)
 
 
 def _not_a_switch(value: Any) -> Any:
@@ -148,73 +141,54 @@ def parse(kind: Any, values: Any, *keys: str | int) -> Any:
     try:
         return adapter(kind).validate_python(given)
     except ValidationError as invalid:
-        said = [_messages(error, kind, given, keys) for error in invalid.errors(include_url=False)]
-        raise InputError(*(message for messages in said for message in messages)) from None
+        errors = [_error(each, kind, given) for each in invalid.errors(include_url=False)]
+        raise InputError(*errors).within(*keys) from None
 
 
-@functools.cache
-def adapter(kind: Any) -> TypeAdapter:
-    """Return pydantic's adapter of a class, a union, or a mapping of entries."""
-    return TypeAdapter(kind)
+adapter = functools.cache(TypeAdapter)
 
 
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def refusal(keys: Keys, words: str) -> InputError:
-    """Return the error for a mistake at `keys` of the config; `words`: the text after the keys."""
-    return InputError(dotted(keys) + words, keys=keys)
-
-
 def unfit(entry: Any, key: str, words: str) -> InputError:
     """Return the error for an invalid value of a setting; `words`: the text after the value."""
-    return refusal((key,), f" is {show(getattr(entry, key))}{words}")
+    return InputError(f" is {show(getattr(entry, key))}{words}", keys=(key,))
 
 
-def moved(mistake: InputError, keys: Keys) -> InputError:
-    """Prefix the keys of an entry to an error within the entry."""
-    words = str(mistake)
-    if mistake.keys:  # the words begin with their place, such as "of.size is 3"
-        return InputError(dotted((*keys, words)), keys=(*keys, *mistake.keys))
-    where = f"{dotted(keys)}: " if keys else ""
-    return InputError(where + words, keys=(*keys, words.partition(" ")[0]))
-
-
-def _messages(error: Any, kind: Any, values: Any, keys: Keys) -> list[InputError]:
-    """Turn one of pydantic's errors into messages with the config's key and the nearest name.
-
-    kind: the type of the values at `keys`.
-    """
-    place = error["loc"]
-    value = values
-    for key in place:  # some are no keys of the config, such as the name of a kind in a union
-        if (isinstance(value, Mapping) and key in value) or isinstance(value, list | tuple):
+def _error(error: Any, kind: Any, value: Any) -> InputError:
+    """Turn one of pydantic's errors in a value of type `kind` into one with keys of the config."""
+    keys: Keys = ()
+    for key in error[
+        "loc"
+    ]:  # some are no keys of the config, such as the name of a kind in a union
+        if isinstance(value, list | tuple) or (isinstance(value, Mapping) and key in value):
             keys = (*keys, key)
             value = value[key]
+    reason = error["type"]
     context = error.get("ctx", {})
-    names = re.findall("'([^']*)'", context.get("expected", context.get("expected_tags", "")))
-    if error["type"] == "value_error":
-        return [moved(mistake, keys) for mistake in context["error"].several]
-    if error["type"] == "unexpected_keyword_argument":
-        known = kinds_of(kind)
-        if len(place) > 1 and place[0] in rules_of(known[0]):
-            known = kinds_of(rules_of(known[0])[place[0]].annotation) or known
-        return [refusal(keys, unknown(str(keys[-1]), known))]
-    if error["type"] == "missing":
-        return [refusal((*keys, place[-1]), " is missing")]
+    if reason == "value_error":
+        return context["error"].within(*keys)
+    if reason == "unexpected_keyword_argument":
+        return InputError(unknown(str(keys[-1]), kinds_of(kind)), keys=keys, kind=reason)
+    if reason == "missing":
+        return InputError(" is missing", keys=(*keys, error["loc"][-1]), kind=reason)
     value = error["input"]
-    if error["type"].startswith("union_tag"):
+    if reason.startswith("union_tag"):
         tag = context["discriminator"].strip("'")
         keys = (*keys, tag)
         if tag not in value:
-            return [refusal(keys, " is missing")]
+            return InputError(" is missing", keys=keys, kind="missing")
         value = value[tag]
+    names = re.findall("'([^']*)'", context.get("expected", context.get("expected_tags", "")))
     if names:  # of kinds, or of the values of a literal
-        return [refusal(keys, f" is {show(value)}; {suggestion(str(value), names)}")]
-    expected = error["msg"]
-    for theirs, ours in WORDS.items():
-        expected = expected.replace(theirs, ours)
-    return [refusal(keys, f" is {show(value)}; {expected[0].lower()}{expected[1:]}")]
+        words = suggestion(str(value), names)
+    else:
+        words = error["msg"]
+        for theirs, ours in WORDS.items():
+            words = words.replace(theirs, ours)
+        words = words[:1].lower() + words[1:]
+    return InputError(f" is {show(value)}; {words}", keys=keys, kind=reason)
 
 
 def unknown(key: str, kinds: list[type]) -> str:
@@ -233,12 +207,6 @@ def suggestion(name: str, names: Iterable[str]) -> str:
         return "there is nothing to choose from"
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {near[0]}?" if near else f"expected {', '.join(map(show, names))}"
-
-
-def dotted(keys: Keys) -> str:
-    """Format keys for messages, such as ``systems.fused.of[1]``."""
-    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
-    return text.removeprefix(".")
 
 
 def show(value: Any) -> str:

@@ -55,14 +55,15 @@ def _bound(value: float) -> str:
 
 
 def probability(p: float) -> str:
-    """Write a p-value as papers do: ``p = .034``, or ``p < .001``.
+    """Write a p-value as papers do: ``p = .034``, or ``p < .001``, with no-break spaces.
 
     A p just below .05 gets a further digit, so that it does not read as .050.
     """
+    space = "\N{NO-BREAK SPACE}"
     if p < 0.001:
-        return "p < .001"
+        return f"p{space}<{space}.001"
     digits = 4 if 0.0495 <= p < 0.05 else 3
-    return f"p = {p:.{digits}f}".replace("0.", ".").replace("1.000", "1")
+    return f"p{space}={space}{p:.{digits}f}".replace("0.", ".").replace("1.000", "1")
 
 
 def percent(share: float, *, decimals: int = 0) -> str:

@@ -31,7 +31,9 @@ def main(arguments: list[str]) -> None:
     if device not in ("cpu", "gpu"):
         sys.exit(f"cdmae: the environment variable CDMAE_DEVICE is {device!r}; expected cpu or gpu")
     tests = arguments[:1] == ["test"]
-    names = ["run", device, "torch"] + ["test"] * tests
+    # only an export to ONNX uses further packages, which are those of the tests
+    exports = arguments[:1] == ["export"] and "--no-onnx" not in arguments
+    names = ["run", device, "torch"] + ["test"] * (tests or exports)
     names += ["slurm"] * bool(shutil.which("sbatch"))
     if not stamped(names):
         if not os.access(ROOT, os.W_OK):
@@ -57,7 +59,7 @@ def main(arguments: list[str]) -> None:
 def set_up(names: list[str]) -> None:
     """Install the locked packages into `.venv`; stop if pip fails."""
     cpu = "cpu" in names
-    say(f"setting up .venv for a {'CPU' if cpu else 'GPU'}: 2.4 GB, a few minutes, once")
+    say(f"setting up .venv for a {'CPU' if cpu else 'GPU'}: up to 2.4 GB, a few minutes, once")
     STAMP.unlink(missing_ok=True)
     version = sys.version_info[:2]
     if not succeeds(PYTHON, "-c", f"import sys, pip; assert sys.version_info[:2] == {version}"):

@@ -13,11 +13,13 @@ import pyarrow as pa
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.load import load
 from cdmae.config.reading import read_yaml
+from cdmae.config.schema import Config
 from cdmae.config.seeds import replicate
 from cdmae.config.systems import targets as targets_of
 from cdmae.evaluation.per_query import write_measures
+from cdmae.fields import parse
 from cdmae.files import write_json
-from cdmae.report.facts import read
+from cdmae.report.facts import Facts
 from cdmae.runs import Run, write_run
 
 SKILL = {  # the mean of log rank: smaller is better
@@ -93,7 +95,7 @@ def make(folder, values=None, *, skill=SKILL, targets=SMALL, trained=True, text=
     wanted = {name: list(splits) for name, splits in targets.items()}
     evaluation = {**values["evaluation"], "collections": wanted}
     values = {**values, "results": str(folder), "evaluation": evaluation}
-    facts = read({"config": values, **CIRCUMSTANCES, **more})
+    facts = Facts(parse(Config, values), {**CIRCUMSTANCES, **more})
     rng = np.random.default_rng(7)
     _measures(facts, skill, targets, rng)
     for name in targets:
@@ -109,13 +111,10 @@ def make(folder, values=None, *, skill=SKILL, targets=SMALL, trained=True, text=
                 write_json(facts.at("masked_terms", encoder=name), MASKED_TERMS)
         for name, system in facts.config.systems.items():
             if system.trained:
-                about = {
-                    "seconds": 61.0,
-                    "queries": 4000,
-                    "counts": {"with random negatives only": 12},
-                }
+                labels = facts.config.stages[system.stage].train_queries or 4000
+                counts = {"with random negatives only": 12}
+                about = {"seconds": 61.0, "queries": labels, "counts": counts}
                 _training(facts.at("trained", system=name), about, {"loss": 0.7}, rng)
-    write_json(Path(folder, "facts.json"), {"config": values, **CIRCUMSTANCES, **more})
     return facts
 
 

@@ -6,14 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from snakemake.cli import get_argument_parser
 
-from cdmae.__main__ import ordered
 from cdmae.cli import ending
 from cdmae.errors import InputError, Interrupted
 
 ROOT = Path(__file__).resolve().parent.parent
-FULL = "the disk is full; free some space and run again"
 
 
 def ends(error, capsys):
@@ -27,23 +24,24 @@ def ends(error, capsys):
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "sentence"),
+    ("error", "status", "named"),
     [
         (InputError("window is 1; expected from 2"), 1, "window is 1; expected from 2"),
         (Interrupted("saved at step 3"), 75, "saved at step 3"),
-        (KeyboardInterrupt(), 130, "stopped from the keyboard"),
-        (MemoryError(), 1, "out of memory (while running); use more memory"),
+        (KeyboardInterrupt(), 130, "stopped"),
+        (MemoryError(), 1, "out of memory"),
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), 1, "out of memory (CUDA)"),
-        (OSError(errno.ENOSPC, "No space", "a/b"), 1, f"a/b: {FULL}"),
-        (Exception("No space left on device (os error 28)"), 1, FULL),
-        (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: denied"),
+        (OSError(errno.ENOSPC, "No space", "a/b"), 1, "a/b: the disk is full"),
+        (Exception("No space left on device (os error 28)"), 1, "the disk is full"),
+        (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: cannot be read or written (denied)"),
         (OSError(errno.EIO, "Input/output error"), 1, "Input/output error"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
-)
-def test_what_a_user_can_cause_ends_in_one_sentence(capsys, error, status, sentence):
+)  # fmt: skip
+def test_what_a_user_can_cause_ends_in_one_sentence(capsys, error, status, named):
     code, printed = ends(error, capsys)
-    assert code == status and printed.startswith(f"cdmae: {sentence}") and printed.count("\n") == 1
+    assert code == status and named in printed
+    assert printed.startswith("cdmae: ") and printed.count("\n") == 1 and "Errno" not in printed
 
 
 def test_success_ends_with_status_0_and_an_unforeseen_error_with_its_traceback(capsys):
@@ -61,18 +59,3 @@ def test_a_reader_that_leaves_is_no_error():
     err = process.stderr.read()
     process.stderr.close()
     assert (process.wait(timeout=20), err) == (141, "")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "table_main --configfile config/smoke.yaml config/full.yaml",
-        "--configfile config/smoke.yaml config/full.yaml -- table_main",
-        "-n --configfile config/smoke.yaml --configfile config/full.yaml -- table_main",
-        "-n --configfile=config/smoke.yaml --configfile=config/full.yaml -- table_main",
-    ],
-)
-def test_snakemake_reads_targets_before_and_behind_config_files(words):
-    options = get_argument_parser().parse_args(ordered(words.split()))
-    assert {str(target) for target in options.targets} == {"table_main"}
-    assert [path.name for path in options.configfile] == ["smoke.yaml", "full.yaml"]

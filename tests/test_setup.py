@@ -120,12 +120,10 @@ def locked(*names):
 def test_every_requirement_is_locked_with_hashes(device):
     environment = yaml.safe_load((ENVS / f"{device}.yaml").read_text())
     conda = dict(pin.split("==") for pin in environment["dependencies"][-1]["pip"])
-    for name in ("requirements", "requirements-test", "requirements-slurm"):
-        own = name.partition("-")[2]
-        pins = locked("run", device, "torch", *([own] if own else []))
-        for line in (ENVS / f"{name}.txt").read_text().splitlines():
-            if line.startswith("#"):
-                continue
+    for own in ("", "test", "slurm"):
+        pins = locked("run", device, "torch", *filter(None, [own]))
+        name = f"requirements-{own}".rstrip("-")
+        for line in re.findall("^[a-z].*", (ENVS / f"{name}.txt").read_text(), re.MULTILINE):
             required = Requirement(line.replace("faiss-cpu", f"faiss-{device}"))
             package = canonicalize_name(required.name)
             assert pins[package] in required.specifier, package

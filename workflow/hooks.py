@@ -106,8 +106,8 @@ def answers(page: Path) -> list[str]:
     return lines
 
 
-def suggestion(target: str, rules: Iterable[Rule]) -> str:
-    """Say that no rule makes a target, and name the nearest rule, command or result."""
+def suggestion(targets: Iterable[str], rules: Iterable[Rule]) -> str:
+    """Say which target no rule makes, and name the nearest rule, command or result."""
     known = [*COMMANDS]
     for rule in rules:
         if not rule.has_wildcards():
@@ -118,9 +118,12 @@ def suggestion(target: str, rules: Iterable[Rule]) -> str:
                 for name, constraint in get_wildcard_constraints(pattern).items()
             }
             known += expand(strip_wildcard_constraints(pattern), **names)
-    near = difflib.get_close_matches(target, known, n=1)
-    remedy = f"did you mean {near[0]}?" if near else "snakemake -n lists what it makes"
-    return f"{target} is not made by this config; {remedy}"
+    unknown = sorted(set(targets) - set(known))
+    near = {target: difflib.get_close_matches(target, known, n=1) for target in unknown}
+    for target, names in near.items():  # of `serch TEXT`, both are unknown
+        if names:
+            return f"{target} is not made by this config; did you mean {names[0]}?"
+    return f"{unknown[0]} is not made by this config; snakemake -n lists what it makes"
 
 
 class Terminal:
@@ -166,7 +169,8 @@ class Terminal:
         elif record.msg == NOTHING_TO_BE_DONE_MSG and not self.workflow.dryrun:
             self.answer()  # Snakemake runs no hook
         for target in UNKNOWN.findall(str(record.msg)):
-            _print_last(f"cdmae: {suggestion(target, self.workflow.rules)}")
+            targets = {target, *map(str, self.workflow.dag_settings.targets)}
+            _print_last(f"cdmae: {suggestion(targets, self.workflow.rules)}")
         return not (is_brief and str(record.msg).startswith(HIDDEN))
 
     def table(self) -> str:

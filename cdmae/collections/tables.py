@@ -124,7 +124,7 @@ class Row:
 def fault(path: Path, number: int, words: str) -> InputError:
     """Return the error for a row."""
     unit = "row" if suffix_of(path) in (".json", ".parquet") else "line"
-    return InputError(f"{path}, {unit} {number}: {words}")
+    return InputError(words, place=f"{path}, {unit} {number}")
 
 
 # --- passages, queries and judgments --------------------------------------------------------------
@@ -231,7 +231,11 @@ def opened(path: Path) -> Iterator[TextIO]:
         with open_text(path, "rt", encoding="utf-8-sig", newline="\n") as file:
             yield file
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 ({error}); convert the file to UTF-8") from None
+        with open_text(path, "rb") as file:
+            numbered = enumerate(file, start=1)
+            line = next(n for n, text in numbered if text.decode(errors="ignore").encode() != text)
+        words = f"not UTF-8 ({error.reason}); convert the file to UTF-8"
+        raise fault(path, line, words) from None
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise InputError(f"{path} cannot be read ({error}); expected a complete file") from None
 

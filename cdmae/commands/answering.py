@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.commands.configs import existing
-from cdmae.config import seeds, splits, systems
+from cdmae.config import seeds, systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
+from cdmae.fields import parse
 from cdmae.files import read_json
 from cdmae.layout import place
 
@@ -40,31 +41,17 @@ def best_system(config: Config, names: list[str]) -> str:
     """Return the system that the report recommends, among `names` and without replicas."""
     import pandas as pd
 
-    from cdmae.evaluation.best import choose, untuned
-    from cdmae.evaluation.per_query import read_measures
+    from cdmae.evaluation.best import choose
+    from cdmae.report.facts import Facts
 
-    paths = {}
     for name in seeds.first(names):
-        paths[name] = existing(place(config.results, "measures", system=name))
-    frames = {name: read_measures(path) for name, path in paths.items()}
-    asked = next(iter(frames.values())).groupby(["collection", "split"])["query_id"].nunique()
-    split = splits.deciding(config, asked)
-    measure = config.evaluation.measured(*split)[0]
-    values = {}
-    for name, frame in frames.items():
-        is_own = frame[["collection", "split", "measure"]] == [*split, measure]
-        rows = frame[is_own.all(axis=1)].set_index("query_id")["value"]
-        if rows.empty:
-            raise InputError(
-                f"{paths[name]} has no {measure} on {' '.join(split)}; "
-                "./run with the same config files updates the file"
-            )
-        about = {}
-        if config.systems[name].kind == "fusion":
-            about = read_json(existing(place(config.results, "fusion", system=name)))
-        values[name] = untuned(rows, about, split, measure)
+        existing(place(config.results, "measures", system=name))
+    facts = Facts(parse(Config, config.values()))
+    measure = facts.measures_of(facts.deciding)[0]
+    values = {name: facts.values[name, facts.deciding, measure] for name in seeds.first(names)}
     complexity = {name: config.systems[name].complexity for name in values}
-    return choose(pd.DataFrame(values), complexity).pick
+    of_the_first_seed = {name: frame.iloc[:, 0] for name, frame in values.items()}
+    return choose(pd.DataFrame(of_the_first_seed), complexity).pick
 
 
 def described(config: Config, name: str, collection: str) -> dict[str, Any]:
@@ -87,7 +74,8 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     if system.encoded_by:
         read("vectors", "vectors")
     if system.kind == "fusion":
-        reads["weights"] = _weights(config, name)
+        about = read_json(existing(place(config.results, "fusion", system=name)))
+        reads["weights"] = about["weights"]
     return {
         **system.values(),
         "name": name,
@@ -96,16 +84,6 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
         "parts": [described(config, part, collection) for part in system.parts()],
         **reads,
     }
-
-
-def _weights(config: Config, name: str) -> list[float]:
-    """Return the weights that the job of a fusion chose."""
-    about = read_json(existing(place(config.results, "fusion", system=name)))
-    if about["systems"] != list(config.systems[name].of):
-        raise InputError(
-            f"{name} was fused from other systems; ./run with the same config files updates it"
-        )
-    return about["weights"]
 
 
 def engine_of(

@@ -33,19 +33,12 @@ def export(
         bool,
         Option(
             "--onnx/--no-onnx",
-            help="add the ONNX file, which needs packages that ./run test installs",
+            help="with the ONNX file, for which ./run installs further packages",
         ),
     ] = True,
     triples: Annotated[
-        bool, Option("--triples", help="export training queries with mined negatives instead")
-    ] = False,
-    negatives: Annotated[
-        int | None,
-        Option(
-            min=1,
-            help="with --triples: their number per query; default: the stage's group minus 1",
-        ),
-    ] = None,
+        int, Option(min=0, help="write training queries with this number of mined negatives")
+    ] = 0,
 ) -> None:
     """Copy a model of a finished run into a folder with the files that other programs need.
 
@@ -54,27 +47,19 @@ def export(
     (docid, vector and text of a retriever's passages) and passages.faiss (an exact index of dense
     vectors).
 
-    With --triples, the output is instead a file of a system's training queries in the columns of
-    sentence-transformers: their relevant passages, mined negatives, and the teacher's scores.
+    With --triples N, the output is instead a file of a system's training queries in the columns of
+    sentence-transformers: their relevant passages, N mined negatives, and the teacher's scores.
     """
-    if negatives is not None and not triples:
-        raise InputError("--negatives has no effect without --triples; add --triples")
-    if triples and (collection or not onnx):
-        raise InputError(
-            "--collection and --no-onnx have no effect with --triples; remove them or --triples"
-        )
     output = Path(to).resolve()  # before the working directory changes
     config = configured(configfile)
     models = systems.trained(config) + ([] if triples else list(config.encoders))
     if name not in models:
         raise InputError(f"{name} is not a trained model; {suggestion(name, models)}")
     if triples:
-        count = negatives or config.stages[config.systems[name].stage].group - 1
-
         from cdmae.exporting.triples import export as write
 
-        rows, short = write(output, training_of(config, name), count)
-        print(f"{output}: {rows:,} rows; queries with fewer than {count} negatives: {short:,}")
+        rows, short = write(output, training_of(config, name), triples)
+        print(f"{output}: {rows:,} rows; queries with fewer than {triples} negatives: {short:,}")
         return
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
         raise InputError(f"--to is {output}, which exists; expected a new or empty folder")

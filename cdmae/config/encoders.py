@@ -6,13 +6,12 @@ the model card and the trainer need.
 
 from __future__ import annotations
 
-import pkgutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from annotated_types import Gt, Le
 
-from cdmae.config import checks, maskings
+from cdmae.config import checks
+from cdmae.config.maskings import STRATEGIES
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
@@ -29,7 +28,6 @@ from cdmae.fields import (
     Share,
     Weight,
     asdict,
-    refusal,
     settings,
     suggestion,
     unfit,
@@ -39,14 +37,8 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 
-def concepts(package: str) -> list[str]:
-    """List the modules in a package of cdmae; a config may use their names."""
-    modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
-    return sorted(module.name for module in modules if not module.name.startswith("_"))
-
-
 MaskRatio = Annotated[Real, Gt(0), Le(0.95)]
-Masking = Literal[tuple(concepts("masking/strategies"))]
+Masking = Literal[tuple(STRATEGIES)]
 
 ESTIMATED = ("importance", "ngrams")  # what masks read from an entry of `importance`
 
@@ -67,7 +59,7 @@ class Encoder:
 
     def reading(self, *needs: str) -> list[str]:
         """List the maskings that read one of the `needs` (`cdmae.config.maskings`)."""
-        return [masking for masking in self.maskings if maskings.reads(masking, *needs)]
+        return [name for name in self.maskings if {*needs} & {*STRATEGIES[name].reads}]
 
     @property
     def masked_by_importance(self) -> bool:
@@ -149,10 +141,8 @@ class Pretraining(Encoder):
     def __post_init__(self) -> None:
         """Refuse shares that add up to more than 1."""
         if self.mask_share + self.random_share > 1 + 1e-9:
-            raise InputError(
-                f"mask_share is {self.mask_share} and random_share is {self.random_share}; "
-                "expected a sum up to 1"
-            )
+            words = f" and random_share is {self.random_share}; expected a sum up to 1"
+            raise unfit(self, "mask_share", words)
 
     @property
     def maskings(self) -> tuple[str, ...]:
@@ -188,7 +178,7 @@ class Pretraining(Encoder):
         """Refuse settings that conflict with the start, the importance or the earlier encoders."""
         if self.reads_importance and not self.importance:
             words = f" is missing, which a masking needs; {suggestion('', config.importance)}"
-            raise refusal(("importance",), words)
+            raise InputError(words, keys=("importance",), kind="missing")
         start = config.starts[self.start]
         before = config.encoders[self.after].start if self.after else self.start
         if self.start != before:
@@ -225,7 +215,7 @@ class DecoderMasked(Pretraining):
 
     def masking(self) -> dict[str, Any]:
         """Return the settings of the decoder's masks if they are importance-aware."""
-        if not maskings.reads(self.decoder_masking, "importance"):
+        if "importance" not in STRATEGIES[self.decoder_masking].reads:
             return super().masking()
         decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
         return super().masking() | decoder

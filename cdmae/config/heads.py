@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from cdmae.config.recipe import OF_A_TEACHER, Stage
-from cdmae.errors import InputError
+from cdmae.config.recipe import Stage
 from cdmae.fields import (
     Length,
     Natural,
@@ -22,6 +21,7 @@ from cdmae.fields import (
     asdict,
     pick,
     settings,
+    unfit,
 )
 
 FRAME = 2  # special tokens around a text
@@ -152,21 +152,13 @@ class Regularised(Retriever):
     def __post_init__(self) -> None:
         """Refuse a temperature from the initial scores."""
         if not self.temperature:
-            raise InputError(
-                "temperature is 0, which means the spread of the initial scores, but before "
-                f"training the vectors of head {self.head} are not sparse; expected above 0"
-            )
+            words = ", the spread of the initial scores, but the initial vectors of head "
+            raise unfit(self, "temperature", f"{words}{self.head} are not sparse; expected above 0")
 
 
 @settings
 class Sparse(Regularised):
     """A retriever with a weight per word-piece of the vocabulary; most are 0 [SPLADE v2]."""
-
-    # settings of the losses of `target: ranking`
-    ranked = (
-        "query_flops", "passage_flops", "flops_warmup", "temperature", "in_batch",
-        "in_batch_weight", *OF_A_TEACHER,
-    )  # fmt: skip
 
     head: Literal["sparse"] = "sparse"
     pieces: Literal["all", "own"] = "all"
@@ -187,22 +179,12 @@ class Sparse(Regularised):
         """Refuse a regression without a layer of its own."""
         super().__post_init__()
         if self.target == "recall" and self.pieces == "all":
-            raise InputError(
-                "target is recall and pieces is all; expected target recall with pieces own"
-            )
+            raise unfit(self, "target", " and pieces is all; expected recall with pieces own")
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
         own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
         return super().model() | {"head": self.head, "query_weights": self.query_weights} | own
-
-    def values(self, **teachers: bool) -> dict[str, Any]:
-        """Return the settings that affect a training; `target: recall` ignores all other losses."""
-        found = super().values(**teachers)
-        unread = self.ranked if self.target == "recall" else ()
-        if self.query_weights == "idf":
-            unread += ("query_flops",)
-        return {key: value for key, value in found.items() if key not in unread}
 
 
 @settings

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 from pydantic_core import PydanticCustomError
 
-from cdmae.config import checks, collection, demands, schema, seeds
+from cdmae.config import checks, schema, seeds
 from cdmae.config.schema import Config
+from cdmae.config.stages import Stage
 from cdmae.errors import InputError
 from cdmae.fields import (
     EMPTY,
@@ -19,7 +20,6 @@ from cdmae.fields import (
     kinds_of,
     parse,
     pick,
-    refusal,
     rules_of,
     settings,
     show,
@@ -70,10 +70,10 @@ def load(values: Mapping[str, Any]) -> Config:
     """
     try:
         config = _made(values)
-        demands.check(config)
+        checks.check(config)
     except InputError as error:
-        said = [_placed(mistake, values) for mistake in error.several]
-        raise InputError(*dict.fromkeys(said)) from None
+        mistakes = [_placed(mistake, values) for mistake in error.several]
+        raise InputError(*{str(mistake): mistake for mistake in mistakes}.values()) from None
     return seeds.replicate(config)
 
 
@@ -84,8 +84,7 @@ def _made(values: Mapping[str, Any]) -> Config:
         whole[section] = parse(dict[EntryName, dict[str, Any]], values.get(section), section)
     for section in (*DEFAULTS.values(), "evaluation", "report"):
         whole[section] = parse(dict[str, Any], values.get(section), section)
-    collection.fill(whole)
-    whole["encoders"] = _inherited(whole["encoders"])
+    _fill(whole)
     for section in DEFAULTS:
         whole[section] = _with_defaults(section, whole)
     written = parse(Written, whole)
@@ -94,25 +93,49 @@ def _made(values: Mapping[str, Any]) -> Config:
         entries = parts[section].items()
         parts[section] = {name: _settled(entry, written.seed[0]) for name, entry in entries}
     config = Config(**parts)
-    splits = collection.evaluated(config, written.collection)
+    splits = _evaluated(config, written.collection)
     return replace(config, evaluation=replace(config.evaluation, collections=splits))
 
 
-def _inherited(encoders: Section) -> Section:
-    """Add the inherited start of `after` to each encoder.
+def _fill(values: dict[str, Any]) -> None:
+    """Fill in `collection` for every entry but the evaluation.
 
-    Raises `InputError` if the earlier encoder does not exist or needs the encoder itself.
+    values: a config's values, with all sections as dictionaries. The defaults of pre-training and
+    of the stages get the name. So do random initial weights, because their tokenizer learns from
+    the collection's text, and each fusion with only a split in `tuned_on`. Raises `InputError` if
+    `collections` lacks the name.
     """
-    before = {name: [entry["after"]] for name, entry in encoders.items() if entry.get("after")}
-    for name, (other,) in before.items():
-        if other not in encoders:
-            words = f" is {show(other)}; {suggestion(str(other), encoders)}"
-            raise refusal(("encoders", name, "after"), words)
-    whole = dict(encoders)
-    for name in checks.in_order("encoders", before):
-        start = whole[encoders[name].get("after") or name].get("start")
-        whole[name] = {"start": start, **encoders[name]} if start else encoders[name]
-    return whole
+    name = values.get("collection")
+    if not isinstance(name, str) or not name:
+        return
+    if name not in values["collections"]:
+        words = suggestion(name, values["collections"])
+        raise InputError(f" is {show(name)}; {words}", keys=("collection",))
+    for section in ("pretraining", "training"):
+        values[section] = {"collection": name, **values[section]}
+    for key, entry in values["starts"].items():
+        if not entry.get("checkpoint"):
+            values["starts"][key] = {"collection": name, **entry}
+    for key, entry in values["systems"].items():
+        tuned_on = entry.get("tuned_on")
+        if isinstance(tuned_on, list) and len(tuned_on) == 1:
+            values["systems"][key] = {**entry, "tuned_on": [name, *tuned_on]}
+
+
+def _evaluated(config: Config, name: str) -> dict[str, tuple[str, ...]]:
+    """Return the evaluated splits by collection, which include the collection `name`.
+
+    Unless the evaluation names this collection, it comes first, with all judged splits that no
+    stage trains on, except the training split.
+    """
+    named = config.evaluation.collections
+    if not config.systems or name not in config.collections or name in named:
+        return named
+    trained = {stage.split for stage in config.stages.values() if stage.collection == name}
+    trained.add(rules_of(Stage)["split"].default)
+    judged = config.collections[name].ask(name, "judged")
+    splits = tuple(split for split, has in judged.items() if has and split not in trained)
+    return {name: splits, **named}
 
 
 def _with_defaults(section: str, values: Mapping[str, Section]) -> Section:
@@ -126,7 +149,7 @@ def _with_defaults(section: str, values: Mapping[str, Section]) -> Section:
     own = DEFAULTS[section]
     wrong = [key for key in values[own] if key not in known]
     if wrong:
-        raise InputError(*(refusal((own, key), unknown(key, kinds)) for key in wrong))
+        raise InputError(*(InputError(unknown(key, kinds), keys=(own, key)) for key in wrong))
     defaults = {**KINDS[section], **values[own]}
     entries = {}
     for name, entry in values[section].items():
@@ -146,22 +169,16 @@ def _settled(entry: Any, seed: int) -> Any:
     return replace(entry, **changes)
 
 
-def _placed(mistake: InputError, values: Mapping[str, Any]) -> str:
-    """Prefix file and line, of a key or of the nearest key above it, to a mistake.
+def _placed(mistake: InputError, values: Mapping[str, Any]) -> InputError:
+    """Add file and line, of a key or of the nearest key above it, to a mistake.
 
     If an entry inherited the wrong value, the mistake is in the defaults of its section.
     """
-    words = str(mistake)
-    places = getattr(values, "places", {})
-    # the items of a list have the list's line
-    keys = tuple(key for key in mistake.keys if isinstance(key, str))
-    section, name, key = (*keys, "", "", "")[:3]
+    section, name, key = (*mistake.keys, "", "", "")[:3]
     defaults = DEFAULTS.get(section, "")
     if key in (values.get(defaults) or {}) and key not in values[section][name]:
-        words = words.replace(f"{section}.{name}", defaults, 1)
-        keys = (defaults, *keys[2:])
-    paths = [keys[:length] for length in range(len(keys), 0, -1)]
-    place = next((places[path] for path in paths if path in places), None)
-    if place is None:
-        return words
-    return f"{place}: {words}"
+        mistake.keys = (defaults, *mistake.keys[2:])
+    places = getattr(values, "places", {})
+    for length in range(len(mistake.keys), 0, -1):
+        mistake.place = mistake.place or places.get(mistake.keys[:length], "")
+    return mistake

@@ -1,46 +1,30 @@
-"""What masking strategies say about themselves.
-
-The files in ``cdmae/masking/strategies`` import NumPy and numba, which the workflow's start must
-not, so their two constants are read from the text:
-
-``IN_WORDS``: a description of the masked words for model cards.
-
-``READS``: what the strategy needs besides the passages, with the settings that give it:
-``importance`` or only the ``ngrams`` behind it (`importance`), the noise ``sigma`` (`sigma`), and
-an estimate with the ``unit word``.
-"""
+"""The masking strategies: the files in ``cdmae/masking/strategies``."""
 
 from __future__ import annotations
 
-import ast
-from functools import cache
-from pathlib import Path
-from typing import Any
-
-from cdmae.errors import InputError
-
-FOLDER = Path(__file__).parent.parent / "masking" / "strategies"
-READ = ("importance", "ngrams", "sigma", "unit word")
+from typing import NamedTuple
 
 
-@cache
-def _constants(name: str) -> dict[str, Any]:
-    found = {}
-    path = FOLDER / f"{name}.py"
-    for part in ast.parse(path.read_text(encoding="utf-8")).body:
-        name = getattr(part.targets[0], "id", "") if isinstance(part, ast.Assign) else ""
-        if name in ("IN_WORDS", "READS"):
-            found[name] = ast.literal_eval(part.value)
-    if not found.get("IN_WORDS"):
-        raise InputError(f"{path} has no IN_WORDS; expected a description of the words it masks")
-    return found
+class Strategy(NamedTuple):
+    """A masking strategy, without its code.
+
+    in_words: a description of the masked words, for model cards. reads: what it needs besides the
+    passages, with the settings that give it: ``importance``, or only the ``ngrams`` behind it
+    (`importance`), the noise ``sigma`` (`sigma`), and importance with the ``unit word``.
+    """
+
+    in_words: str
+    reads: tuple[str, ...] = ()
 
 
-def reads(name: str, *needs: str) -> bool:
-    """Return whether a strategy reads one of the `needs`, which are in `READ`."""
-    return bool({*needs} & {*_constants(name).get("READS", ())})
-
-
-def in_words(name: str) -> str:
-    """Describe the words that a strategy masks."""
-    return _constants(name)["IN_WORDS"]
+STRATEGIES = {
+    "idf": Strategy("preferably words that occur in few passages"),
+    "importance": Strategy(
+        "words that are important by average mutual information", ("importance", "sigma")
+    ),
+    "inverse_frequency": Strategy("preferably rare words"),
+    "pmi_span": Strategy("with collocations as units", ("ngrams", "unit word")),
+    "span": Strategy("in contiguous spans"),
+    "uniform": Strategy("words at random"),
+    "whole_word": Strategy("words at random"),
+}

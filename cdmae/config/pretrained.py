@@ -11,7 +11,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cdmae.fields import Keys, refusal, show
+from cdmae.errors import InputError, Keys
+from cdmae.fields import show
 
 # with an optional revision
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?")
@@ -39,7 +40,7 @@ def check(model: str, keys: Keys) -> None:
     is_path = (path.parent != Path() and path.parent.is_dir()) or not HUB_NAME.fullmatch(model)
     if is_path and not path.is_dir():
         words = f" is {show(model)}, and {show(str(path.absolute()))} is not a folder"
-        raise refusal(keys, f"{words}; expected a folder, or a name at the hub")
+        raise InputError(f"{words}; expected a folder, or a name at the hub", keys=keys)
 
 
 def kind_of_vectors(model: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from cdmae.errors import InputError, cause
-from cdmae.fields import Keys, show
+from cdmae.errors import InputError, Keys, cause
+from cdmae.fields import show
 from cdmae.files import check_file
 
 CODE = "__use_yte__"  # Snakemake would run expressions in such a file
@@ -36,14 +37,18 @@ def read_yaml(path: Path | str) -> Values:
         values = loader.construct_document(node) if node else None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1
-        raise InputError(f"{near}, line {line}: not YAML: {error.problem}") from None
+        words = f"not YAML: {error.problem}"
+        raise InputError(words, place=f"{near}, line {line}", kind="yaml") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"the config file {path} cannot be read: {cause(error)}") from None
+        reason = getattr(error, "strerror", None) or cause(error)
+        words = f"the config file {path} cannot be read: {reason}; expected YAML in UTF-8"
+        raise InputError(words, kind="file") from None
     if not isinstance(values, dict):
-        raise InputError(f"{path} contains {show(values)}; expected a mapping of settings")
+        words = f"contains {show(values)}; expected a mapping of settings"
+        raise InputError(words, place=near)
     if CODE in values:
-        where = places[(CODE,)]
-        raise InputError(f"{where}: the key {CODE} makes a config file run code; remove it")
+        words = f"the key {CODE} makes a config file run code; remove it"
+        raise InputError(words, place=places[(CODE,)])
     values = Values(values)
     values.places = places
     return values
@@ -58,9 +63,10 @@ def _places(node: yaml.Node | None, file: str, keys: Keys = ()) -> dict[Keys, st
         place = f"{file}, line {key.start_mark.line + 1}"
         path = (*keys, key.value)
         if not key.tag.endswith((":str", ":merge")):
-            raise InputError(f"{place}: the key {key.value} is not text; put it in quotation marks")
+            words = f"the key {key.value} is not text; put it in quotation marks"
+            raise InputError(words, place=place)
         if path in places and key.tag.endswith(":str"):
-            raise InputError(f"{place}: the key {key.value} is listed twice")
+            raise InputError(f"the key {key.value} is listed twice; remove one", place=place)
         places |= {path: place} | _places(value, file, path)
     return places
 
@@ -82,32 +88,24 @@ def gather(
     standalone = [layer["standalone"] for layer in layers if "standalone" in layer]
     if standalone[-1:] != [True]:
         layers.insert(0, read_yaml(default))
-    values = Values(lay(*layers))
-    values.places = {}
-    removed = []
-    for layer in layers:
-        values.places |= layer.places
-        systems = layer.get("systems")
-        if isinstance(systems, Mapping):
-            removed += [name for name, entry in systems.items() if entry is None]
-    removed = [name for name in removed if name not in (values.get("systems") or {})]
-    if removed and "report" in values:
+    values = Values(reduce(lay, layers, {}))
+    values.places = {path: place for layer in layers for path, place in layer.places.items()}
+    systems = values.get("systems")
+    if isinstance(systems, Mapping) and "report" in values:
+        before = dict.fromkeys(name for layer in layers for name in layer.get("systems") or ())
+        removed = [name for name in before if name not in systems]
         values["report"] = _without(removed, values["report"])
     return values
 
 
-def _without(names: list[str], values: Any) -> Any:
+def _without(removed: list[str], values: Any) -> Any:
     """Drop the names of removed systems from the section `report`, and what is empty then."""
     if isinstance(values, list):
-        return [value for value in values if value not in names]
+        return [value for value in values if value not in removed]
     if not isinstance(values, Mapping):
         return values
-    kept = {}
-    for key, value in values.items():
-        left = _without(names, value)
-        if key not in names and value not in names and (left or not value):
-            kept[key] = left
-    return kept
+    kept = {key: _without(removed, value) for key, value in values.items() if key not in removed}
+    return {key: value for key, value in kept.items() if value not in (*removed, [])}
 
 
 def _paths(values: Any, keys: Keys = ()) -> Iterable[Keys]:
@@ -117,18 +115,18 @@ def _paths(values: Any, keys: Keys = ()) -> Iterable[Keys]:
         yield from _paths(value, (*keys, key))
 
 
-def lay(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge mappings key by key: a later value replaces an earlier value, and null removes a key.
+def lay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Overlay a mapping on another one, key by key; null removes a key.
 
-    Null for a key that no earlier layer has is a mistake. It remains in the result, and the checks
-    report it.
+    Null for a key that is not there is a mistake. It remains in the result, and the checks report
+    it.
     """
-    merged = {}
-    for key in dict.fromkeys(key for layer in layers for key in layer):
-        values = [layer[key] for layer in layers if key in layer]
-        nulls = [index for index, value in enumerate(values) if value is None]
-        left = values[nulls[-1] + 1 :] if nulls else values
-        if left or len(nulls) == len(values):
-            mappings = left and all(isinstance(value, Mapping) for value in left)
-            merged[key] = lay(*left) if mappings else values[-1]
+    merged = dict(below)
+    for key, value in above.items():
+        if value is None and key in merged:
+            del merged[key]
+        elif isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = lay(merged[key], value)
+        else:
+            merged[key] = value
     return merged

@@ -18,15 +18,16 @@ MARK = "<!-- made by python -m cdmae.config.reference; a test checks that it is 
 
 def page(text: str) -> str:
     """Return the text of the page with new lists instead of everything behind the mark."""
-    sources = {name: collections.source(name).Settings for name in collections.names()}
-    lines = [text.partition(MARK)[0] + MARK, *_section("top level", {"": Written})]
-    lines += _section("collections", sources)
+    sections: dict[str, dict[str, Any]] = {"top level": {"": Written}}
     for section, union in schema.SECTIONS.items():
-        if section != "collections":
-            kinds = {" ".join(tags(kind).values()): kind for kind in kinds_of(union)}
-            lines += _section(section, kinds)
-    lines += _section("evaluation", {"": schema.Evaluation})
-    lines += _section("report", {"": schema.Report})
+        sections[section] = {" ".join(tags(kind).values()): kind for kind in kinds_of(union)}
+    names = collections.names()
+    sections["collections"] = {name: collections.source(name).Settings for name in names}
+    sections["evaluation"] = {"": schema.Evaluation}
+    sections["report"] = {"": schema.Report}
+    lines = [text.partition(MARK)[0] + MARK]
+    for title, kinds in sections.items():
+        lines += _section(title, kinds)
     return "\n".join(lines) + "\n"
 
 

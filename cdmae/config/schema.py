@@ -5,7 +5,7 @@ Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` an
 `cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` the entries of
 fine-tuning, `cdmae.config.kinds` the entries of search. Entries (``encoders: {cdmae: ...}``) refer
 to each other by name: these names are the edges of the workflow's graph, and
-`cdmae.config.demands` refuses names that do not exist.
+`cdmae.config.checks` refuses names that do not exist.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ from cdmae.fields import (
     Of,
     Positive,
     asdict,
-    moved,
     parse,
-    refusal,
     settings,
     show,
     suggestion,
@@ -66,7 +64,7 @@ class Collection:
         try:
             return getattr(self.settings, question)()
         except InputError as error:
-            raise moved(error, ("collections", name)) from None
+            raise error.within("collections", name) from None
 
     def unfit(self, name: str, split: str) -> str:
         """Return the reason why a split is unusable, for messages; empty if it has judgments."""
@@ -85,9 +83,10 @@ def _collection(values: Any) -> Any:
         return values
     source, allowed = values.get("source"), collections.names()
     if source is None:
-        raise refusal(("source",), f" is missing; expected {', '.join(allowed)}")
+        raise InputError(f" is missing; expected {', '.join(allowed)}", keys=("source",))
     if source not in allowed:
-        raise refusal(("source",), f" is {show(source)}; {suggestion(str(source), allowed)}")
+        words = f" is {show(source)}; {suggestion(str(source), allowed)}"
+        raise InputError(words, keys=("source",))
     own = {key: value for key, value in values.items() if key not in ("source", "language")}
     of_source = parse(collections.source(source).Settings, own)
     base = values.get("of") if source != "joined" else None
@@ -166,7 +165,7 @@ class Report:
         for keys, name in named:
             if name not in systems:
                 words = f" has {show(name)}, which does not exist; {suggestion(name, systems)}"
-                raise refusal(("report", *keys), words)
+                raise InputError(words, keys=("report", *keys), kind="reference")
 
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:

@@ -12,8 +12,7 @@ from pydantic import Field
 
 from cdmae.config.heads import AnyRetriever
 from cdmae.config.recipe import Stage
-from cdmae.errors import InputError
-from cdmae.fields import Length, Positive, Weight, settings
+from cdmae.fields import Length, Positive, Weight, settings, unfit
 
 
 @settings
@@ -33,10 +32,8 @@ class Reranker(Stage):
     def __post_init__(self) -> None:
         """Refuse a group that the factor does not divide."""
         if self.group % self.forward_factor or self.group // self.forward_factor < 2:
-            raise InputError(
-                f"group is {self.group} and forward_factor is {self.forward_factor}; expected a "
-                "factor that divides group, with a quotient of at least 2"
-            )
+            words = f"; expected a divisor of group, {self.group}, with a quotient of at least 2"
+            raise unfit(self, "forward_factor", words)
 
 
 AnyStage = Annotated[AnyRetriever | Reranker, Field(discriminator="kind")]

@@ -20,6 +20,7 @@ from cdmae.fields import (
     pick,
     rules_of,
     settings,
+    unfit,
 )
 
 
@@ -58,12 +59,10 @@ class Start:
         if self.checkpoint:
             return
         if not self.collection:
-            raise InputError("checkpoint is empty, and so is collection; expected one of them")
+            words = " is empty, and so is collection; expected one of them"
+            raise InputError(words, keys=("checkpoint",))
         if self.hidden % self.heads:
-            raise InputError(
-                f"hidden is {self.hidden} and heads is {self.heads}; expected heads that divide "
-                "hidden"
-            )
+            raise unfit(self, "heads", f"; expected a divisor of hidden, which is {self.hidden}")
 
     @property
     def unread(self) -> tuple[str, ...]:

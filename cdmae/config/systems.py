@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.config import seeds
-from cdmae.errors import InputError
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Encoder
@@ -50,12 +49,9 @@ def texts(config: Config, collection: str) -> Row:
     job writes, below the results. writer: the files of the sequence-to-sequence model.
     """
     source = config.collections[collection].settings
-    try:
-        files = [str(path) for path in source.depends()]
-    except InputError as error:
-        raise InputError(f"collections.{collection}.{error}") from None
+    files = config.collections[collection].ask(collection, "depends")
     return {
-        "files": files,
+        "files": list(map(str, files)),
         "shared": source.shared,
         "texts": f"texts/{collection}.tsv" if source.writer else "",
         "writer": model_files(source.writer),

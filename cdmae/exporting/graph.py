@@ -39,7 +39,7 @@ def check_packages() -> None:
     if missing:
         raise InputError(
             f"an ONNX file needs packages that are not installed ({', '.join(missing)}); "
-            "./run test --version installs them as pinned, and --no-onnx leaves the file out"
+            "./run export installs them as pinned, and --no-onnx leaves the file out"
         )
 
 

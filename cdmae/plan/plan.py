@@ -175,6 +175,9 @@ def text(plan: Plan, machine: Machine) -> str:
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     free = shutil.disk_usage(existing).free
     needed = estimates["disk"].sum()
+    starts = [start.checkpoint for start in plan.config.starts.values()]
+    named = [*starts, *(system.model for system in plan.config.systems.values())]
+    assumed = [model for model in dict.fromkeys(named) if model and not Path(model).is_dir()]
     lines = [
         tabulate(rows, heads, "plain", colalign=("left", *["right"] * 4), disable_numparse=True),
         "",
@@ -182,6 +185,7 @@ def text(plan: Plan, machine: Machine) -> str:
         f"networks, and {formats.duration(starting)} to start the jobs",
         f"disk   {formats.memory(needed / 2**20)}, where {formats.memory(free / 2**20)} are free"
         f"{'' if needed <= free else ': NOT ENOUGH'}",
-        "Models that are not in a folder here are assumed to be as large as BERT base.",
     ]
+    if assumed:
+        lines.append(f"assumed to be as large as BERT base: {formats.listed(assumed)}")
     return formats.plain_spaces("\n".join(lines))

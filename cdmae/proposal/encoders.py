@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
-from cdmae.fields import show
 from cdmae.files import read_json
 from cdmae.log import say
 
@@ -32,8 +30,8 @@ class Encoder:
 
     folder: with its small files. head: dense or sparse, the vectors that it will be fine-tuned for.
     pooling, similarity: how a dense retriever computes and compares vectors; for another model, how
-    it will be fine-tuned. positions: the length of its longest input in word-pieces. width: of its
-    states. prompts: the texts before each query and before each passage.
+    it will be fine-tuned. positions: the length of its longest input in word-pieces. prompts: the
+    texts before each query and before each passage.
     """
 
     model: str
@@ -43,7 +41,6 @@ class Encoder:
     pooling: str
     similarity: str
     positions: int
-    width: int
     prompts: tuple[str, str]
 
 
@@ -55,15 +52,21 @@ def published(model: str, language: str) -> Encoder | None:
     """
     if model == "none":
         return None
-    if not model and not _answers():
+    name = located(model or (ENGLISH if language == "en" else OTHER))
+    try:
+        folder = Path(name) if Path(name).is_dir() else _downloaded(name)
+    except (OSError, ValueError) as error:  # among them the hub's own errors
+        if model:
+            raise InputError(
+                f"--encoder is {model}, which is neither a folder here nor a model that the hub "
+                f"provides ({cause(error)}); check the path or the name"
+            ) from None
         say(
             "the hub does not answer: initial weights will be random; "
             "to begin with a published model, give --encoder FOLDER"
         )
         return None
-    model = located(model or (ENGLISH if language == "en" else OTHER))
-    folder = Path(model)
-    return _described(model, folder if folder.is_dir() else _downloaded(model))
+    return _described(name, folder)
 
 
 def located(model: str) -> str:
@@ -71,24 +74,8 @@ def located(model: str) -> str:
     folder = Path(os.path.expanduser(model))
     if folder.is_dir():
         return str(folder.resolve())
-    if not pretrained.HUB_NAME.fullmatch(model):
-        raise InputError(
-            f"--encoder is {show(model)}, but {show(str(folder.absolute()))} is no folder; "
-            f"expected the folder of a model, or a name at the hub such as {ENGLISH}"
-        )
+    pretrained.check(model, ("--encoder",))
     return model
-
-
-def _answers() -> bool:
-    """Check, within `WAIT` seconds, whether the hub can be reached."""
-    if os.environ.get("HF_HUB_OFFLINE", "0").lower() not in ("", "0", "false", "no"):
-        return False
-    address = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
-    try:
-        with urllib.request.urlopen(f"{address}/api/models?limit=1", timeout=WAIT):
-            return True
-    except (OSError, ValueError):
-        return False
 
 
 def _downloaded(model: str) -> Path:
@@ -96,16 +83,9 @@ def _downloaded(model: str) -> Path:
     from huggingface_hub import snapshot_download
 
     name, revision = pretrained.divided(model)
-    try:
-        folder = snapshot_download(
-            name, revision=revision, allow_patterns=DESCRIPTIONS, etag_timeout=WAIT
-        )
-    except (OSError, ValueError) as error:  # among them the hub's own errors
-        raise InputError(
-            f"--encoder: the hub does not provide {model}: {cause(error)}; check the name, "
-            "or give a folder"
-        ) from None
-    return Path(folder)
+    return Path(
+        snapshot_download(name, revision=revision, allow_patterns=DESCRIPTIONS, etag_timeout=WAIT)
+    )
 
 
 def _described(model: str, folder: Path) -> Encoder:
@@ -151,7 +131,6 @@ def _described(model: str, folder: Path) -> Encoder:
         pooling=pooling,
         similarity="cosine" if "Normalize" in kinds or pooling == "mean" or not modules else "dot",
         positions=min(positions, longest or positions),
-        width=pretrained.number(str(folder), "hidden_size") or 768,
         prompts=(prompts.get("query") or "", of_passages[0] if of_passages else ""),
     )
 

@@ -8,7 +8,7 @@ from cdmae.config.kinds import TEACHERS
 from cdmae.formats import listed, points, probability
 from cdmae.report import columns
 from cdmae.report.columns import Column
-from cdmae.report.comparisons import Pair, retrievers, tested
+from cdmae.report.comparisons import Pair, tested
 from cdmae.report.facts import Facts
 
 CAUSES = (
@@ -30,11 +30,8 @@ class Alarm(NamedTuple):
 
 def alarms(facts: Facts) -> list[Alarm]:
     """List the alarms of the run."""
-    found = noted(facts)
     column = columns.reported(facts)
-    if column:
-        found += [*worse_than_input(facts, column), *worse_than_checkpoint(facts, column)]
-    return found
+    return noted(facts) + (worse_than_input(facts, column) if column else [])
 
 
 def noted(facts: Facts) -> list[Alarm]:
@@ -49,39 +46,27 @@ def noted(facts: Facts) -> list[Alarm]:
 
 
 def worse_than_input(facts: Facts, column: Column) -> list[Alarm]:
-    """List the rerankers that rank significantly worse than the run that they reorder."""
-    found = []
-    for name in facts.systems:
-        if facts.entry(name).kind != "reranker":
-            continue
-        (run,) = facts.entry(name).parts()
-        gap = tested(facts, column, Pair(name, run))
-        if gap and gap.verdict == "worse":
-            words = (
-                f"ranks {points(-gap.difference)} points below {run}, the run that it reorders "
-                f"({probability(gap.p)}): use {run} without it.{_taught(facts, name)}"
-            )
-            found.append(Alarm(name, words))
-    return found
+    """List the systems that are significantly worse than the system from which they were made.
 
-
-def worse_than_checkpoint(facts: Facts, column: Column) -> list[Alarm]:
-    """List the retrievers that are significantly worse than their initial checkpoint.
-
-    The checkpoint must be measured as a system of kind external.
+    Of a reranker, this is the run that it reorders; of a retriever, its initial checkpoint, if that
+    was measured as a system of kind external.
     """
     models = {facts.entry(name).model: name for name in facts.systems if facts.entry(name).model}
     found = []
-    for name in retrievers(facts):
-        checkpoint = models.get(_checkpoint(facts, facts.entry(name).encoder), "")
-        gap = tested(facts, column, Pair(name, checkpoint)) if checkpoint else None
+    for name in facts.systems:
+        entry = facts.entry(name)
+        other = models.get(_checkpoint(facts, entry.encoder), "") if entry.encoder else ""
+        what = "its initial checkpoint as published"
+        if entry.kind == "reranker":
+            (other,) = entry.parts()
+            what = "the run that it reorders"
+        gap = tested(facts, column, Pair(name, other)) if other else None
         if gap and gap.verdict == "worse":
             words = (
-                f"is worse than its initial checkpoint ({probability(gap.p)}): {checkpoint}, as it "
-                f"was published, reaches {points(gap.b)}; after the training here it reaches "
-                f"{points(gap.a)}."
+                f"scores {points(-gap.difference)} points below {other}, {what} "
+                f"({probability(gap.p)}): use {other} instead.{_taught(facts, name)}"
             )
-            found.append(Alarm(name, words, CAUSES))
+            found.append(Alarm(name, words, CAUSES if entry.kind == "retriever" else ""))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, pooled
-from cdmae.report.facts import Facts, Target
+from cdmae.report.facts import GRADED, Facts, Target
 
 MOST_SETS = 4  # zero-shot collections that have a column each; more share one
 
@@ -65,8 +65,8 @@ def inside(facts: Facts) -> list[Column]:
     return [of(target, facts.measures_of(target)[0]) for target in targets]
 
 
-def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
-    """List the zero-shot columns in their main measure, or with `first` in the config's first.
+def zero_shot(facts: Facts) -> list[Column]:
+    """List the zero-shot columns in the config's first measure.
 
     CQADupStack is the mean of its forums, as in BEIR.
     """
@@ -77,9 +77,15 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
         name = target.collection if one_split else str(target)
         if target.collection.startswith("cqadupstack-"):
             name = "cqadupstack"
-        measure = facts.measures_of(target)[0] if first else facts.main_measure(target)
-        sets.setdefault(name, []).append(of(target, measure))
+        sets.setdefault(name, []).append(of(target, facts.measures_of(target)[0]))
     return [together(some, name) for name, some in sets.items()]
+
+
+def graded(facts: Facts, column: Column) -> Column:
+    """Return a column in nDCG@10, the measure of BEIR, if all of its targets have it."""
+    if all(GRADED in facts.measures_of(target) for target in column.targets):
+        return column._replace(measure=GRADED)
+    return column
 
 
 def reported(facts: Facts) -> Column | None:
@@ -96,7 +102,7 @@ def overview(facts: Facts) -> list[Column]:
     main = reported(facts)
     if main is None:
         return []
-    others = zero_shot(facts, first=True)
+    others = zero_shot(facts)
     if len(others) > MOST_SETS:
         others = [together(others, f"mean of {len(others)} collections")]
     every = [*inside(facts), *others]
@@ -110,7 +116,7 @@ def whole(facts: Facts) -> Column | None:
     The forums of CQADupStack count as one target.
     """
     main = reported(facts)
-    every = [*inside(facts), *zero_shot(facts, first=True)]
+    every = [*inside(facts), *zero_shot(facts)]
     alike = [column for column in every if main and column.measure == main.measure]
     if len(alike) < 2:
         return main

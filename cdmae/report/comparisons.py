@@ -79,16 +79,13 @@ def retrievers(facts: Facts) -> list[str]:
 def planned(facts: Facts) -> Pair | None:
     """Return the first comparison of other masks with uniform ones; None without such a pair.
 
-    The two systems differ in nothing else. The config may name them in either direction. Masks by
-    importance come before other masks.
+    The two systems differ in nothing else. The config may name them in either direction.
     """
-    found = []
     for pair in compared(facts):
         for ordered in (pair, Pair(pair.reference, pair.system)):
             if masking(facts, ordered):
-                found.append(ordered)
-    found.sort(key=lambda pair: masking(facts, pair) != "importance")
-    return found[0] if found else None
+                return ordered
+    return None
 
 
 def masking(facts: Facts, pair: Pair) -> str:
@@ -196,7 +193,8 @@ def frame(facts: Facts) -> pd.DataFrame:
         for pair, gap in named(facts, column).items():
             if not masks or column != whole or set(pair) != set(masks):
                 add(*question(facts, pair), pair, column, gap)
-    every = itertools.starmap(Pair, itertools.combinations(facts.systems, 2))
+    # BM25 is usually the first system; the differences are of later systems from it
+    every = itertools.starmap(Pair, itertools.combinations(reversed(facts.systems), 2))
     for pair, gap in _tested(facts, reported, every).items():
         add(EVERY_PAIR, "", pair, reported, gap)
     return pd.DataFrame(rows, columns=COLUMNS)

@@ -20,7 +20,6 @@ from cdmae.errors import InputError
 from cdmae.evaluation.best import untuned
 from cdmae.evaluation.per_query import read_measures
 from cdmae.evaluation.significance import Values
-from cdmae.fields import parse
 from cdmae.files import read_json
 from cdmae.layout import place
 from cdmae.report.records import Corpus, Training, corpus, training
@@ -184,11 +183,6 @@ class Facts:
         measured = {measure for _, where, measure in self.values if where == target}
         return [name for name in self.config.evaluation.measured(*target) if name in measured]
 
-    def main_measure(self, target: Target) -> str:
-        """Return the config's first measure, or nDCG@10 if the target is zero-shot."""
-        names = self.measures_of(target)
-        return GRADED if GRADED in names and self.zero_shot(target) else names[0]
-
     def queries(self, target: Target) -> int:
         """Count the queries that were measured."""
         return max(len(values) for key, values in self.values.items() if key[1] == target)
@@ -210,13 +204,6 @@ class Facts:
             counts.append(second.shape[1])
         shared = min(counts, default=1)
         return first.iloc[:, :shared].to_numpy(), second.iloc[:, :shared].to_numpy()
-
-
-def read(given: Path | str | Mapping[str, Any]) -> Facts:
-    """Read the record of a run, ``facts.json`` or its contents: the config and circumstances."""
-    values = given if isinstance(given, Mapping) else read_json(given)
-    rest = {key: value for key, value in values.items() if key != "config"}
-    return Facts(parse(Config, values["config"]), rest)
 
 
 def _by_system(

@@ -41,11 +41,12 @@ STYLE = {
 
 
 class Series(NamedTuple):
-    """A line: its name, its values by position, and its colour."""
+    """A line: its name, its values by position, its colour, and half widths of their intervals."""
 
     name: str
     values: pd.Series
     colour: str
+    halves: pd.Series | None = None
 
 
 @contextmanager
@@ -61,7 +62,8 @@ def _html(figure: Figure, title: str, description: str) -> Markup:
     out = io.StringIO()
     figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     body = out.getvalue().partition("<svg")[2]
-    label = f'role="img" aria-label="{escape(description)}"'
+    size = f"max-width:{6 * figure.get_figwidth():.1f}rem"  # the same size of letters everywhere
+    label = f'role="img" style="{size}" aria-label="{escape(description)}"'
     body = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', lambda _: label, body, count=1)
     body = re.sub(r"<metadata>.*?</metadata>\s*", "", body, flags=re.DOTALL)
     body = re.sub(r'<g id="[\w.]+">', "<g>", body)
@@ -99,9 +101,9 @@ def forest(title: str, rows: pd.DataFrame, unit: str) -> Markup:
 
 
 def lines(
-    title: str, series: Sequence[Series], x: str, y: str, *, names: Sequence[str] = ()
+    title: str, series: Sequence[Series], x: str, y: str, *, logarithmic: bool = False
 ) -> Markup:
-    """Draw one line per series; names: the names of the positions 0, 1, ... on the x axis."""
+    """Draw one line per series; logarithmic: the x axis, with a tick at each position."""
     series = [line for line in series if len(line.values)]
     if not series:
         return Markup("")
@@ -111,12 +113,16 @@ def lines(
             dashes = LINES[at // len(SERIES) % len(LINES)]
             mark = "o" if len(line.values) < 12 else ""
             style = {"marker": mark, "ms": 3.5, "lw": 1.6, "ls": dashes}
-            axes.plot(line.values, color=HEX[line.colour], label=printable(line.name), **style)
+            style |= {"color": HEX[line.colour], "label": printable(line.name), "elinewidth": 1}
+            axes.errorbar(line.values.index, line.values, line.halves, **style)
         axes.grid(axis="y")
         axes.set_xlabel(x)
         axes.set_ylabel(y)
-        if names:
-            axes.set_xticks(range(len(names)), names)
+        if logarithmic:
+            axes.set_xscale("log")
+            ticks = series[0].values.index
+            axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
+            axes.minorticks_off()
         if len(series) > 1:
             figure.legend(loc="outside lower center", ncols=2)
         told = []

@@ -90,8 +90,8 @@ def write_exhibit(name: str, config: Config, measures: list[Path], output: Path)
     table = exhibits.table(name, Facts(config, measures=measures))
     forms = {
         "csv": table.numbers.to_csv(index=False, float_format=frames_module.DIGITS),
-        "md": tables.markdown(table.texts, table.caption),
-        "tex": tables.latex(table.texts, table.caption),
+        "md": tables.markdown(table.texts(), table.caption),
+        "tex": tables.latex(table.texts(), table.caption),
     }
     for kind, text in forms.items():
         write_text(Path(output) / f"{name}.{kind}", text)

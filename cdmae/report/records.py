@@ -31,17 +31,17 @@ class Training:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The size of a collection: passages; by split, its queries, judged queries and judgments."""
+    """The size of a collection: its passages, and the queries and judgments of its splits.
+
+    queries, judged: the number of all and of judged queries by split. per_query: the judgments per
+    judged query.
+    """
 
     passages: int
     queries: dict[str, int]
     judged: dict[str, int]
-    judgments: dict[str, int]
+    per_query: dict[str, float]
     about: dict[str, Any]
-
-    def per_query(self, split: str) -> float:
-        """Compute the judgments per judged query; 0 without judgments."""
-        return self.judgments.get(split, 0) / max(self.judged.get(split, 0), 1)
 
 
 def corpus(config: Config, folder: Path) -> Corpus:
@@ -54,12 +54,14 @@ def corpus(config: Config, folder: Path) -> Corpus:
     measured = config.evaluation.collections.get(name, ())
     splits = dict.fromkeys([*(stage.split for stage in stages), *measured])
     unjudged = {stage.split for stage in stages if stage.labels}
-    qrels = {split: read_qrels(folder, split)["query"] for split in splits if split not in unjudged}
+    counts = {}  # of the judgments of each query, by split
+    for split in splits.keys() - unjudged:
+        counts[split] = read_qrels(folder, split)["query"].value_counts()
     return Corpus(
         passages=count_passages(folder),
         queries={split: len(read_queries(folder, split)) for split in splits},
-        judged={split: rows.nunique() for split, rows in qrels.items()},
-        judgments={split: len(rows) for split, rows in qrels.items()},
+        judged={split: len(own) for split, own in counts.items()},
+        per_query={split: float(own.mean()) for split, own in counts.items() if len(own)},
         about=read_json(folder / "about.json"),
     )
 
@@ -80,8 +82,7 @@ def _losses(curve: pd.DataFrame) -> list[Point]:
     """List the last step and the mean of at most `POINTS` parts of each loss curve."""
     found = []
     for quantity in [name for name in LOSSES if name in curve]:
-        columns = curve[["step", quantity]].apply(pd.to_numeric, errors="coerce")
-        rows = columns.dropna().to_numpy(float)
+        rows = curve[["step", quantity]].dropna().to_numpy(float)
         for part in np.array_split(rows, min(POINTS, len(rows)) or 1):
             if len(part):
                 found.append((quantity, part[-1, 0], part[:, 1].mean()))

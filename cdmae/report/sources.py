@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cdmae.config import maskings, seeds, systems
+from cdmae.config import seeds, systems
+from cdmae.config.maskings import STRATEGIES
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
@@ -62,7 +63,7 @@ def card(config: Config, system: str) -> dict[str, Any]:
         "system": entry.values(),
         "pretraining": {
             "words": encoder.in_words,
-            "masked": maskings.in_words(encoder.maskings[-1]) if encoder.maskings else "",
+            "masked": STRATEGIES[encoder.maskings[-1]].in_words if encoder.maskings else "",
         },
         **parts,
         **({"before": before} if before else {}),

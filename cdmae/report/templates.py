@@ -7,25 +7,15 @@ colour.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import jinja2
 import yaml
-from markupsafe import Markup, escape
 
 from cdmae import formats
 
 FOLDER = Path(__file__).with_name("templates")
-
-
-def breakable(text: str) -> Markup:
-    """Allow line breaks after the punctuation of a text.
-
-    The text is processed as `str`, because Python 3.11 would escape tags inserted into `Markup`.
-    """
-    return Markup(re.sub("([-_/])", r"\1<wbr>", str(escape(text))))
 
 
 def environment(*folders: Path) -> jinja2.Environment:
@@ -36,12 +26,9 @@ def environment(*folders: Path) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     made.filters |= {name: value for name, value in vars(formats).items() if callable(value)}
-    made.filters |= {
-        "breakable": breakable,
-        "yaml": lambda value, width=80: yaml.safe_dump(
-            value, sort_keys=False, allow_unicode=True, width=width
-        ),
-    }
+    made.filters["yaml"] = lambda value, width=80: yaml.safe_dump(
+        value, sort_keys=False, allow_unicode=True, width=width
+    )
     # true unless missing or nan
     made.tests["known"] = lambda number: number is not None and number == number
     return made

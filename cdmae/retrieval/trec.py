@@ -142,7 +142,9 @@ def _table(path: Path) -> pd.DataFrame:
             frame = pd.read_csv(
                 file, keep_default_na=False, skip_blank_lines=False, quoting=csv.QUOTE_NONE, **how
             )
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        except pd.errors.EmptyDataError:
+            raise InputError(f"{path} is empty; expected {EXPECTED}") from None
+        except (pd.errors.ParserError, UnicodeDecodeError) as error:
             raise InputError(f"{path} cannot be read ({error}); expected {EXPECTED}") from None
     frame.index += 1
     frame = frame.dropna(how="all")

@@ -82,14 +82,11 @@ def home(tmp_path, monkeypatch):
     lists = {}
     for name in ("downloads", "metadata"):
         lists[f"{name}.json"] = json.loads(pkgutil.get_data("ir_datasets", f"etc/{name}.json"))
-    files = {}
+    folder.mkdir()
     for (family, key), content in PUBLISHED.items():
-        url = lists["downloads.json"][family][key]["url"]
-        files[family, key] = url.rpartition("/")[2], content
-    for (family, key), (path, content) in files.items():
-        lists["downloads.json"][family][key]["expected_md5"] = hashlib.md5(content).hexdigest()
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(content)
+        known = lists["downloads.json"][family][key]
+        known["expected_md5"] = hashlib.md5(content).hexdigest()
+        (folder / known["url"].rpartition("/")[2]).write_bytes(content)
     (folder / "marco.tar.gz").write_bytes(TITLES)
     for name, counts in COUNTS.items():
         parts = zip(("docs", "queries", "qrels"), counts, strict=False)

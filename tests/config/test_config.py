@@ -12,7 +12,7 @@ from cdmae.config.objectives import OBJECTIVES, AnyEncoder
 from cdmae.config.reading import gather
 from cdmae.config.schema import Config
 from cdmae.config.stages import AnyStage
-from cdmae.fields import parse
+from cdmae.fields import kinds_of, parse, rules_of, tags
 
 FILES = Path(__file__).resolve().parents[2] / "config"
 
@@ -86,6 +86,17 @@ def test_objectives_take_their_own_defaults_only(values):
         aware = "decoder_masking" in encoder.values()
         assert encoder.masked_by_importance == bool(encoder.importance) == aware
     assert config.encoders["bowdpr"].bag_weight == 0.5
+
+
+@pytest.mark.parametrize("section", [AnyEncoder, AnyStage], ids=["encoders", "stages"])
+def test_a_setting_of_several_kinds_is_the_same_in_all(section):
+    """So that one default can serve all of them."""
+    types = {}
+    for kind in kinds_of(section):
+        for key, rule in rules_of(kind).items():
+            if key not in tags(kind):
+                found = (rule.annotation, rule.metadata)
+                assert types.setdefault(key, found) == found, key
 
 
 def test_a_fusion_gives_negatives_where_all_its_parts_search(values):

@@ -5,8 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from ngram_counts import count, read_counts
-from test_ngrams import WORD_STARTS, naive, random_tokens, tokens_of
+from test_ngrams import WORD_STARTS, count, naive, random_tokens, read_counts, tokens_of
 
 from cdmae.importance import ami, ngrams
 from cdmae.tokens import words

@@ -3,10 +3,12 @@
 import itertools
 import tracemalloc
 from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ngram_counts import count, read_counts
 
 from cdmae.importance import ngrams
 from cdmae.tokens import words as words_module
@@ -61,6 +63,18 @@ def naive(tokens, unit, window):
         counts.append([occurrences[gram] if gram else 0 for gram in grams])
         totals.append(occurrences.total())
     return np.array(counts), totals
+
+
+def read_counts(folder):
+    """What `count_to` wrote."""
+    names = ("counts", "segments", "totals")
+    return SimpleNamespace(**{name: np.load(folder / f"{name}.npy") for name in names})
+
+
+def count(tokens, **how):
+    with TemporaryDirectory() as folder:
+        ngrams.count_to(Path(folder, "ngrams"), tokens, **how)
+        return read_counts(Path(folder, "ngrams"))
 
 
 def test_counts_of_a_text_by_hand():

@@ -8,8 +8,7 @@ import yaml
 from card_facts import FACTS, measures
 from markdown_it import MarkdownIt
 
-from cdmae.config import maskings
-from cdmae.config.encoders import concepts
+from cdmae.config.maskings import STRATEGIES
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, write_measures
@@ -68,9 +67,9 @@ def test_the_card_has_data_and_settings_and_does_without_records():
 def test_every_objective_and_masking_is_described():
     for kind in OBJECTIVES.values():
         assert kind.in_words or not kind.pretrained, kind
-    for name in concepts("masking/strategies"):
-        text = card_of(pretraining={"words": "on {masked}", "masked": maskings.in_words(name)})
-        assert f"pre-trained on {maskings.in_words(name)}." in text
+    for strategy in STRATEGIES.values():
+        text = card_of(pretraining={"words": "on {masked}", "masked": strategy.in_words})
+        assert f"pre-trained on {strategy.in_words}." in text
 
 
 def test_a_release_is_the_model_with_its_card(tmp_path):

@@ -94,6 +94,10 @@ def numbers(gap):
     return [gap.a, gap.b, gap.difference, *gap.interval, gap.p]
 
 
+def words_of_p(row):
+    return formats.plain_spaces(formats.probability(row["p"]))
+
+
 def test_the_results_are_the_means_of_the_measures_by_seed(values, files):
     found = files["results"].groupby(["system", "collection", "split", "measure"], sort=False)
     assert len(found) == len(values)
@@ -119,7 +123,7 @@ def test_the_comparisons_are_corrected_over_the_pairs_with_the_same_reference(ru
                 gap = replace(gap, tests=1.0) if is_planned else gap
                 assert family.loc[pair].tolist() == pytest.approx(numbers(gap))
     every = found[~named]
-    pairs = list(itertools.combinations(run[0].config.systems, 2))
+    pairs = list(itertools.combinations(reversed(run[0].config.systems), 2))
     assert every.index.tolist() == pairs
     for pair, gap in differences(values, pairs, [TEST]).items():
         assert every.loc[pair].tolist() == pytest.approx(numbers(gap))
@@ -173,7 +177,7 @@ def test_every_number_of_a_table_is_in_the_files(files, text):
     for caption in ("Questions of this run", "Other named pairs"):
         for row in tables.pop(caption).to_dict("records"):
             own = expected.pop((row["system"], row["reference"]))
-            p = formats.probability(own["p"]).removeprefix("p ").removeprefix("= ")
+            p = words_of_p(own).removeprefix("p ").removeprefix("= ")
             numbers = [formats.signed(own["difference"]), formats.interval(own["low"], own["high"])]
             assert [row["difference"], row["95 % interval"], row["p"]] == [*numbers, p]
             assert row["question"] == own["question"]
@@ -201,18 +205,18 @@ def test_the_numbers_of_the_sentences_are_in_the_files(files, text):
     verdicts = [plain(each) for each in re.findall(r'<h2 class="verdict">(.*?)</h2>', text, re.S)]
     rows = files["comparisons"]
     assert verdicts[0] == f"fused: MRR@10 {shown(files, 'fused', [TEST])} on pydocs test"
-    over = rows[(rows["kind"] == "every pair") & (rows["system"] == "bm25")]
-    over = over[over["reference"] == "fused"].iloc[0]
-    interval = formats.interval(-over["high"], -over["low"])
-    assert f"it scores {formats.signed(-over['difference'])} points compared with bm25" in words
-    assert f"(interval {interval}, {formats.probability(over['p'])})" in words
+    over = rows[(rows["kind"] == "every pair") & (rows["reference"] == "bm25")]
+    over = over[over["system"] == "fused"].iloc[0]
+    interval = formats.interval(over["low"], over["high"])
+    assert f"fused scores {formats.signed(over['difference'])} points compared with bm25" in words
+    assert f"(interval {interval}, {words_of_p(over)})" in words
     masks = rows[rows["kind"] == "planned"].iloc[0]
     interval = formats.interval(masks["low"], masks["high"])
-    assert f"95 % interval {interval}, {formats.probability(masks['p'])}, " in words
+    assert f"95 % interval {interval}, {words_of_p(masks)}, " in words
     points = formats.points(abs(masks["difference"]))
     said = {"better": f"Yes, by {points} points.", "worse": f"No: it lost {points} points."}
     signed = formats.signed(masks["difference"])
-    said["open"] = f"No difference found: {signed} points, {formats.probability(masks['p'])}."
+    said["open"] = f"No difference found: {signed} points, {words_of_p(masks)}."
     assert verdicts[1] == said[masks["verdict"]]
 
 

@@ -13,13 +13,14 @@ import synthetic_run
 from synthetic_run import mean, plain, tables_of
 
 from cdmae import circumstances, formats
+from cdmae.config.schema import Config
+from cdmae.fields import parse
 from cdmae.files import write_json
-from cdmae.report import columns, figures, tables
-from cdmae.report.facts import Facts, Target, read
+from cdmae.report import figures, tables
+from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write
 from cdmae.runs import read_run
 
-DEV = Target("pydocs", "dev")
 FEW = {"pydocs": {"dev": 30}}
 THREE = ("bm25", "mae-stage1", "cdmae-stage1")
 HOSTILE = "<script>alert(7)</script>\x1b[2J\x00 $x$ {{ 7 * 7 }}"
@@ -29,10 +30,6 @@ def page_of(run, folder):
     """The page on a run."""
     write(run, folder)
     return (folder / "index.html").read_text()
-
-
-def sections_of(page):
-    return re.findall(r'<section id="(\w+)"', page)
 
 
 def test_the_page_shows_machine_versions_config_and_origin_and_loads_nothing(tmp_path):
@@ -50,15 +47,14 @@ def test_the_page_shows_machine_versions_config_and_origin_and_loads_nothing(tmp
         "4628af9, with uncommitted changes",
         "./run --configfile acme.yaml --config results=r",
         "9 min 15 s from the start",
-        "Training queries of cdmae-stage1: 12 with random negatives only",
+        "Training queries of mae-stage1 and cdmae-stage1: 12 with random negatives only",
     ):
         assert part in text, part
     assert "alice" not in page
-    assert 'href="../models/cdmae-stage1/README.md"' in page
-    assert 'href="../models/bm25/' not in page
     links = re.findall(r"""(?:src|href|action|poster|data)\s*=\s*["']([^"']*)""", page)
     # relative links lead to files of the run; nothing is loaded from them
     assert all(re.match(r"#|data:|\.\./|[a-z]+\.(csv|md|tex)$", link) for link in links)
+    assert "../models/cdmae-stage1/README.md" in links and "../models/bm25/" not in links
     assert not re.search(r"""<(?:link|script|img|iframe)\b[^>]*(?:src|href)="(?!data:)""", page)
     assert not re.search(r"@import|url\((?!#)|fetch\(", page)
     write(Facts(run.config, run.circumstances), tmp_path / "again")
@@ -70,31 +66,22 @@ def test_the_page_shows_machine_versions_config_and_origin_and_loads_nothing(tmp
     ("names", "trained", "sections"),
     [
         (["bm25"], False, "use measures setup"),
-        (["bm25", "mae-stage1"], False, "use differences measures queries setup"),
+        (["bm25", "cdmae-stage1"], False, "use differences measures queries setup"),
         (THREE, True, "use differences measures method training queries setup"),
+        ([], False, "setup"),
     ],
 )
 def test_missing_parts_leave_a_clean_page(tmp_path, names, trained, sections):
-    values = synthetic_run.config(*names)
-    run = synthetic_run.make(tmp_path / "run", values, targets=FEW, trained=trained)
+    run = Facts(parse(Config, {"report": {"title": "T"}}))
+    if names:
+        values = synthetic_run.config(*names)
+        values["evaluation"]["baseline"] = "bm25"
+        run = synthetic_run.make(tmp_path / "run", values, targets=FEW, trained=trained)
     page = page_of(run, tmp_path / "report")
-    assert sections_of(page) == sections.split()
+    assert re.findall(r'<section id="(\w+)"', page) == sections.split()
     assert not re.search(r"\b(nan|None|undefined)\b", plain(page))
-
-
-def test_a_run_without_measures_has_only_its_set_up(tmp_path):
-    page = page_of(read({"config": {"report": {"title": "T"}}}), tmp_path / "report")
-    assert sections_of(page) == ["setup"] and "<h1>T</h1>" in page
-
-
-def test_a_config_without_masks_asks_nothing_about_them(tmp_path):
-    """As `./run new` writes them."""
-    values = synthetic_run.config("bm25", "cdmae-stage1")
-    values["evaluation"]["baseline"] = "bm25"
-    run = synthetic_run.make(tmp_path / "run", values, targets=FEW)
-    page = page_of(run, tmp_path / "report")
-    assert "Did masking" not in page and "Claims of the paper" not in page
-    assert "What made a difference?" in page
+    assert ("What made a difference?" in page) == (len(names) > 1)
+    assert "Did masking" not in page, "no pair of masks is compared"
 
 
 def test_no_text_of_a_run_is_read_as_markup(tmp_path):
@@ -115,16 +102,6 @@ def test_no_text_of_a_run_is_read_as_markup(tmp_path):
     assert any(each.startswith(r"| a\<b\>\&$c$") for each in line)
 
 
-def test_a_target_has_the_measures_of_its_own_lowest_relevant_grade(tmp_path):
-    values = synthetic_run.config("bm25", "mae-stage1")
-    values["evaluation"]["relevant"] = {"pydocs": {"test": 2}}
-    targets = {"pydocs": {"dev": 20, "test": 10}}
-    run = synthetic_run.make(tmp_path / "run", values, targets=targets)
-    found = tables_of(page_of(run, tmp_path / "report"))
-    assert list(found["MRR(rel=2)@10"].columns) == ["system", "pydocs test"]
-    assert list(found["MRR@10"].columns) == ["system", "pydocs dev"]
-
-
 def test_many_zero_shot_collections_become_rows_and_forums_are_one(tmp_path):
     names = [f"set-{index}" for index in range(9)] + ["cqadupstack-tex", "cqadupstack-unix"]
     targets = FEW | {name: {"test": 20 + index} for index, name in enumerate(names)}
@@ -141,13 +118,6 @@ def test_many_zero_shot_collections_become_rows_and_forums_are_one(tmp_path):
     assert table["zero-shot average"] == formats.points(whole)
     overview = next(iter(found.values()))
     assert "mean of 10 collections" in overview.columns and len(overview.columns) < 9
-    gaps = []
-    for name in names:
-        column = columns.of(Target(name, "test"), "nDCG@10")
-        gaps.append(columns.difference(run, column, "bm25", "mae-stage1").difference)
-    column = columns.together(columns.zero_shot(run), "mean")
-    gap = columns.difference(run, column, "bm25", "mae-stage1")
-    assert gap.difference == pytest.approx((sum(gaps[:9]) + sum(gaps[9:]) / 2) / 10)
 
 
 def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
@@ -166,9 +136,6 @@ def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
     page = page_of(run, tmp_path / "report").replace("</dt>", "</dt> ")
     shown = [plain(each) for each in re.findall(r'<dl class="case">(.*?)</dl>', page, re.DOTALL)]
     chosen = [*gain.nlargest(5).index, *gain.nsmallest(5).index]
-    assert (
-        len(shown) == len(chosen) and (gain[chosen[:5]] > 0).all() and (gain[chosen[5:]] < 0).all()
-    )
     for query, text in zip(chosen, shown, strict=True):
         words = [f"text dev-{query:05d} text p{query} (judged)"]
         for name, found in runs.items():
@@ -177,6 +144,25 @@ def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
             first = "this passage was first" if rank == 1 else f"text p{found.ranked(query)[0][0]}"
             words.append(f"{name}: rank {place} {first}")
         assert text == " ".join(words)
+
+
+def test_systems_that_differ_in_their_labels_alone_are_a_line_per_pre_training(tmp_path):
+    values = synthetic_run.config(*THREE, "none-stage1")
+    for number in (100, 1000):
+        values["stages"][f"few-{number}"] = values["stages"]["stage1"] | {"train_queries": number}
+        for name in ("mae", "cdmae"):
+            system = values["systems"][f"{name}-stage1"] | {"stage": f"few-{number}"}
+            values["systems"][f"{name}-{number}"] = system
+    skill = {"mae-100": 4.5, "mae-1000": 4.0, "mae-stage1": 3.5}
+    run = synthetic_run.make(tmp_path / "run", values, skill=skill, targets=FEW)
+    page = page_of(run, tmp_path / "report")
+    title = "MRR@10 by the number of training queries, pydocs dev"
+    [figure] = re.findall(rf"<figcaption>{title}</figcaption>(.*?)</figure>", page, re.DOTALL)
+    first, last = (100 * mean(run, name, run.deciding) for name in ("mae-100", "mae-stage1"))
+    words = re.search('aria-label="(.*?)"', figure)[1].split("; ")
+    assert [each.split()[0] for each in words] == ["mae", "cdmae"], "none has one number of labels"
+    assert words[0] == f"mae from {first:.3g} to {last:.3g}"
+    assert all(f">{number}<" in figure for number in ("100", "1,000", "4,000"))
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -194,8 +180,6 @@ def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
         (formats.probability, 0.0497, "p = .0497"),
         (partial(formats.interval, -0.013), -0.00004, "\N{MINUS SIGN}1.3 to \N{MINUS SIGN}0.004"),
         (formats.measure_name, "AP", "MAP"),
-        (formats.measure_name, "Rprec", "Rprec"),
-        (formats.duration, 0.42, "0.4 s"),
         (formats.duration, 59.7, "1 min"),
         (formats.duration, 12000, "3 h 20 min"),
         (formats.memory, 1433.6, "1.4 GB"),

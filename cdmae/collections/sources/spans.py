@@ -9,6 +9,7 @@ collection's.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,24 +55,23 @@ class Settings(Source):
         """
         import pandas as pd
 
+        from cdmae.collections import judged
         from cdmae.collections.store import Collection, read_passages
 
         folder = Path(self.of)
-        found = Collection(read_passages(folder), {}, {}, {"source": "spans"}, shared=folder)
+        table = read_passages(folder)
         asked = []
-        for name, title, text in found.rows():
+        for name, title, text in Collection(table, {}, {}, {}).rows():
             parts = divided(name, title, text, "span")
             if parts:
-                asked.append((name, parts[0], hashed(f"order {name}")))
-        frame = pd.DataFrame(asked, columns=["passage_id", "text", "order"])
-        frame = frame.drop_duplicates("text")
+                order = hashed(f"order {name}")
+                asked.append(("train", f"span-{name}", parts[0], name, 1, order))
+        frame = pd.DataFrame(asked, columns=[*judged.JUDGED, "order"]).drop_duplicates("text")
         if len(frame) < self.queries:
             raise InputError(
                 f"queries is {self.queries:,}, but only {len(frame):,} passages have a span of "
                 f"words; expected at most as many"
             )
         frame = frame.sort_values("order", kind="stable").head(self.queries).sort_index()
-        frame["query_id"] = "span-" + frame["passage_id"]
-        found.queries["train"] = frame[["query_id", "text"]]
-        found.qrels["train"] = frame[["query_id", "passage_id"]].assign(grade=1)
-        return found
+        made = judged.collected(table, frame, self.own_splits(), {"source": "spans"})
+        return replace(made, shared=folder)

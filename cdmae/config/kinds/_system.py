@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
@@ -97,28 +96,18 @@ class Searched(System):
 
 def check_kind(system: System, key: str, entries: dict[str, Any], kind: str) -> None:
     """Refuse a named entry of another kind."""
-    check_fits(system, key, entries, lambda entry: entry.kind == kind, f"one of kind {kind}")
+    entry = entries[getattr(system, key)]
+    if entry.kind != kind:
+        fitting = [name for name in entries if entries[name].kind == kind]
+        words = f", of kind {entry.kind}; expected one of kind {kind} ({', '.join(fitting)})"
+        raise unfit(system, key, words)
 
 
 def check_searches(system: System, key: str, config: Config) -> None:
     """Refuse a named system that does not search a whole collection."""
-    what = "a system that searches a whole collection"
-    check_fits(system, key, config.systems, lambda entry: entry.searches, what)
-
-
-def check_vectors(system: System, key: str, config: Config, vectors: str, what: str) -> None:
-    """Refuse a named system with another kind of vectors; what: a description of valid systems."""
-    check_fits(system, key, config.systems, lambda entry: entry.vectors(config) == vectors, what)
-
-
-def check_fits(
-    system: System, key: str, entries: dict[str, Any], fits: Callable[[Any], bool], what: str
-) -> None:
-    """Refuse a named entry unless it `fits`; what: a description of valid entries."""
-    entry = entries[getattr(system, key)]
-    if not fits(entry):
-        fitting = ", ".join(name for name in entries if fits(entries[name])) or "there is none"
-        raise unfit(system, key, f", of kind {entry.kind}; expected {what} ({fitting})")
+    if not config.systems[getattr(system, key)].searches:
+        words = ", which orders the passages of another system; expected one that searches"
+        raise unfit(system, key, words)
 
 
 def check_searched(system: System, config: Config) -> None:

@@ -12,7 +12,6 @@ from cdmae.config.kinds._system import (
     check_kind,
     check_searched,
     check_searches,
-    check_vectors,
 )
 from cdmae.fields import (
     REQUIRED,
@@ -171,7 +170,8 @@ class Head(System):
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a system without two heads, and Lucene for the dense head."""
-        check_vectors(self, "of", config, "unified", "a retriever with head unified")
+        if config.systems[self.of].vectors(config) != "unified":
+            raise unfit(self, "of", "; expected a retriever with head unified")
         check_searched(self, config)
 
     def vectors(self, config: Config) -> str:

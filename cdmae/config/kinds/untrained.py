@@ -14,6 +14,7 @@ from cdmae.config.kinds._system import (
     System,
     check_searched,
 )
+from cdmae.errors import InputError
 from cdmae.fields import (
     EMPTY,
     REQUIRED,
@@ -23,7 +24,6 @@ from cdmae.fields import (
     PositiveReal,
     Share,
     Weight,
-    refusal,
     settings,
     show,
     unfit,
@@ -61,7 +61,8 @@ class Bm25(System):
             expanded = config.collections.get(other)
             if expanded is None or expanded.source != "expanded" or expanded.settings.base != own:
                 words = f" is {other}; expected a collection of source expanded, whose `of` equals"
-                raise refusal(("passages", collection), f"{words} collections.{collection}")
+                words = f"{words} collections.{collection}"
+                raise InputError(words, keys=("passages", collection))
 
 
 @settings
@@ -120,12 +121,14 @@ class TrecRun(System):
             for split, file in files.items():
                 if not os.path.isfile(file):
                     words = "which is not a file; expected a run in TREC format"
-                    raise refusal(("runs", collection, split), f" is {show(file)}, {words}")
+                    keys = ("runs", collection, split)
+                    raise InputError(f" is {show(file)}, {words}", keys=keys)
         mined = [on for owner, *on in systems.mined(config) if owner == name]
         for collection, split in [*systems.targets(config), *mined]:
             if split not in self.runs.get(collection, {}):
                 words = "on which it is measured, mined or used as a teacher"
-                raise refusal(("runs",), f" lacks {split} of {collection}, {words}")
+                words = f" lacks {split} of {collection}, {words}"
+                raise InputError(words, keys=("runs",))
 
 
 MOST_TUNED = 4  # the most systems whose weights are tuned

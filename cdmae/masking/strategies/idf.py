@@ -12,9 +12,7 @@ from cdmae.masking import Corpus
 from cdmae.masking.strategies._ranking import weighted as select
 from cdmae.tokens.words import broadcast, number_words
 
-__all__ = ["IN_WORDS", "select", "values"]
-
-IN_WORDS = "preferably words that occur in few passages"
+__all__ = ["select", "values"]
 
 
 def values(corpus: Corpus) -> np.ndarray:

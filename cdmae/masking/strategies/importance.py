@@ -10,9 +10,6 @@ from cdmae.masking import SELECT, Batch, Corpus, Side
 from cdmae.masking.noise import Key, normals
 from cdmae.masking.strategies._ranking import highest
 
-IN_WORDS = "words that are important by average mutual information"
-READS = ("importance", "sigma")
-
 
 def values(corpus: Corpus) -> np.ndarray:
     """Return the importance of each word-piece: float16 [T]."""

@@ -21,8 +21,6 @@ from cdmae.masking.noise import Key, draws
 from cdmae.masking.strategies.whole_word import choose
 from cdmae.tokens.words import begins
 
-IN_WORDS = "with collocations as units"
-READS = ("ngrams", "unit word")
 SEEN = 10  # minimum occurrences of a collocation
 COVERED = 0.5  # share of the collection's words that are in collocations
 

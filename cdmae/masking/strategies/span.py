@@ -8,7 +8,6 @@ from cdmae.compiled import compiled
 from cdmae.masking import LOWER, SELECT, Batch, Side
 from cdmae.masking.noise import Key, draws
 
-IN_WORDS = "in contiguous spans"
 STOP = 0.2  # SpanBERT's p
 LONGEST = 10  # words of SpanBERT's longest span; the mean is 3.8
 

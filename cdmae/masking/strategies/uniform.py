@@ -8,8 +8,6 @@ from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking.noise import Key, uniforms
 from cdmae.masking.strategies._ranking import highest
 
-IN_WORDS = "words at random"
-
 
 def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask k word-pieces, drawn without replacement: bool [B, n]."""

@@ -8,8 +8,6 @@ from cdmae.compiled import compiled
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking.noise import Key, draws
 
-IN_WORDS = "words at random"
-
 
 def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask k word-pieces by visiting the words in random order: bool [B, n].

@@ -21,9 +21,8 @@ The file of an objective defines one subclass of `Objective` in
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from typing import TYPE_CHECKING
-
-from cdmae.config.encoders import concepts
 
 if TYPE_CHECKING:
     from cdmae.pretraining.objectives._parts import Objective
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
 
 def objectives() -> list[str]:
     """Return the names of the objectives: the files of this folder."""
-    return concepts("pretraining/objectives")
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 def objective(name: str) -> type[Objective]:

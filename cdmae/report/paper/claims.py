@@ -54,7 +54,8 @@ def _gain(claim: Any, facts: Facts) -> dict[str, str] | None:
     if table == "table 3":
         others = columns.zero_shot(facts)
         name = formats.plural(len(others), "collection")
-        column, key = columns.together(others, name) if others else None, published.AVERAGE
+        mean = columns.graded(facts, columns.together(others, name)) if others else None
+        column, key = mean, published.AVERAGE
     pair = _pair(claim, table, facts)
     gap = tested(facts, column, pair) if column and pair else None
     if not gap:

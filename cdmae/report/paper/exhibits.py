@@ -24,9 +24,7 @@ from cdmae.report.facts import Facts, Target
 from cdmae.report.frames import Frames
 from cdmae.report.paper import published
 from cdmae.report.paper.published import AVERAGE, Key
-from cdmae.report.sections import shown_mean
 
-MOST_ACROSS = 8  # above this number of collections, a table has them as rows
 SETS = {"table 3": 14, published.NANO: 13}  # the number of datasets in their averages
 EXHIBITS = pd.read_csv(
     Path(__file__).with_suffix(".csv"),
@@ -38,11 +36,16 @@ HEADS = ["row", "line", "from"]
 
 
 class Table(NamedTuple):
-    """A table: a caption, the rows as texts, and the rows with unrounded numbers."""
+    """A table: a caption, and rows with unrounded numbers, in points."""
 
     caption: str
-    texts: pd.DataFrame
     numbers: pd.DataFrame
+
+    def texts(self) -> pd.DataFrame:
+        """Round the numbers; a dash where a line has none."""
+        return self.numbers.map(
+            lambda cell: formats.points(cell / 100) if isinstance(cell, float) else cell
+        )
 
 
 def rows_of(config: Config, source: str) -> dict[str, str]:
@@ -115,6 +118,7 @@ def _zero_shot(facts: Facts, source: str) -> dict[Key, Column]:
     """
     found = {}
     for column in columns.zero_shot(facts):
+        column = columns.graded(facts, column)
         dataset = column.name
         if source == published.NANO:
             dataset = published.dataset(facts.config, column.targets[0])
@@ -151,31 +155,20 @@ def table(name: str, facts: Facts) -> Table:
         collections = dict.fromkeys(target.collection for target in targets)
         caption += f"; ours alone: {formats.listed([*collections])} is not the paper’s data"
     named = rows_of(facts.config, source)
-    texts = []
-    numbers = []
+    lines = []
     for label in dict.fromkeys([*rows, *named]):
-        kind = ""
+        name = label
         if label in rows:
             row = rows[label]
-            kind = f" ({row.kind})" if row.kind else ""
-            points = [row.values.get(key, math.nan) for key in heads]
-            numbers.append([label + kind, "paper", row.source, *points])
-            cells = [formats.points(value / 100) for value in points]
-            texts.append([label + kind, "paper", row.source, *cells])
+            name = f"{label} ({row.kind})" if row.kind else label
+            points = {head: row.values.get(key, math.nan) for key, head in heads.items()}
+            lines.append({"row": name, "line": "paper", "from": row.source} | points)
         if label in named:
             system = named[label]
-            own = [means.mean(system, column) for column in ours.values()]
-            gaps = len(heads) - len(own)
-            points = [100 * mean.value for mean in own]
-            numbers.append([label + kind, "ours", system, *points, *[math.nan] * gaps])
-            cells = [shown_mean(mean) for mean in own]
-            texts.append([label + kind, "ours", system, *cells, *[formats.NONE] * gaps])
-    names = [*HEADS, *heads.values()]
-    shown = pd.DataFrame(texts, columns=names)
-    unrounded = pd.DataFrame(numbers, columns=names)
-    if len(ours) > MOST_ACROSS:
-        return Table(caption, _turned(shown), _turned(unrounded))
-    return Table(caption, shown, unrounded)
+            points = {heads[key]: 100 * means.mean(system, ours[key]).value for key in ours}
+            lines.append({"row": name, "line": "ours", "from": system} | points)
+    numbers = pd.DataFrame(lines, columns=[*HEADS, *heads.values()])
+    return Table(caption, _turned(numbers) if source in SETS else numbers)
 
 
 def _turned(frame: pd.DataFrame) -> pd.DataFrame:

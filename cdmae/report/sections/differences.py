@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
-from cdmae.config.splits import FEW
 from cdmae.report import columns, figures, tables
 from cdmae.report.comparisons import BASELINE, PLANNED, QUESTION, Pair, masking
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
 from cdmae.report.sections import colour, shown_interval
+from cdmae.report.sections.labels import by_labels
 
 TEXTS = ("question", "reference")
 
@@ -37,13 +37,14 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "table": tables.html(shown(questions), "Questions of this run", texts=TEXTS),
         "others": tables.html(shown(others), "Other named pairs", texts=TEXTS),
         "forest": figures.forest(title, intervals, "points, with the interval"),
+        "by_labels": by_labels(facts, frames, column),
     }
 
 
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """Format comparisons for a table: system first, then the question, numbers in points."""
     intervals = list(map(shown_interval, rows["low"], rows["high"]))
-    p = [formats.probability(value) for value in rows["p"]]
+    p = [formats.plain_spaces(formats.probability(value)) for value in rows["p"]]
     return pd.DataFrame(
         {
             "system": rows["system"],
@@ -58,17 +59,9 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _masks(facts: Facts, planned: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the planned comparison of the masks, and what it cost; None without such a pair."""
+    """Return the planned comparison of the masks; None without such a pair."""
     if planned.empty:
         return None
     gap = planned.iloc[0]
-    seconds = []
-    for name in (gap["system"], gap["reference"]):
-        training = facts.encoders.get(facts.entry(name).encoder)
-        seconds.append(training.about.get("seconds") if training else None)
-    return {
-        "gap": gap,
-        "masking": masking(facts, Pair(gap["system"], gap["reference"])).replace("_", " "),
-        "small": gap["queries"] < FEW and gap["verdict"] == "open",
-        "seconds": seconds,
-    }
+    words = masking(facts, Pair(gap["system"], gap["reference"])).replace("_", " ")
+    return {"gap": gap, "masking": words}

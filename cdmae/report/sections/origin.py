@@ -58,9 +58,11 @@ def _collections(facts: Facts) -> pd.DataFrame:
     for name, corpus in facts.collections.items():
         splits = []
         for split, queries in corpus.queries.items():
-            judged = corpus.judged.get(split, 0)
-            words = f"{corpus.per_query(split):.3g} judged each" if judged else "not judged"
-            splits.append(f"{split} {formats.count(judged or queries)} ({words})")
+            words = "not judged"
+            if split in corpus.per_query:
+                queries = corpus.judged[split]
+                words = f"{corpus.per_query[split]:.3g} judged each"
+            splits.append(f"{split} {formats.count(queries)} ({words})")
         targets = [target for target in facts.targets if target.collection == name]
         row = {
             "collection": name,

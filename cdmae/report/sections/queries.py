@@ -16,6 +16,7 @@ from cdmae.report.frames import Frames
 from cdmae.runs import Run, read_run
 
 SHOWN = 5  # queries that are shown of each kind
+SAME = "this passage was first"
 LETTERS = 220  # characters that are shown of a passage
 
 
@@ -31,12 +32,13 @@ def queries(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         return None
     column = of(target, facts.measures_of(target)[0])
     after = max(others, key=lambda name: frames.mean(name, column).value)
-    paths = {}
+    runs = {}
     for name in (before, after):
-        paths[name] = facts.at("run", system=name, collection=target.collection, split=target.split)
-    if not all(path.exists() for path in paths.values()):
+        path = facts.at("run", system=name, collection=target.collection, split=target.split)
+        if path.exists():
+            runs[name] = read_run(path)
+    if len(runs) < 2:
         return None
-    runs = {name: read_run(path) for name, path in paths.items()}
     folder = facts.at("collection", collection=target.collection)
     asked = read_queries(folder, target.split)["text"]
     qrels = read_qrels(folder, target.split)
@@ -45,35 +47,28 @@ def queries(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     ranks = pd.DataFrame({name: _ranks(run, relevant) for name, run in runs.items()})
     gain = 1 / ranks[after] - 1 / ranks[before]
 
+    def text(passage: int) -> str:
+        (found,) = take_passages(folder, [passage]).to_pylist()
+        return cut(f"{found['title']} {found['text']}".strip())
+
     def case(query: int) -> dict[str, Any]:
+        right = relevant[query][0]
         found = []
         for name, run in runs.items():
             rank = ranks.loc[query, name]
             words = "not found" if math.isinf(rank) else formats.count(rank)
-            found.append({"name": name, "rank": words, "first": run.ranked(query)[0][:1].tolist()})
-        return {"query": asked[query], "relevant": relevant[query][:1], "systems": found}
+            first = run.ranked(query)[0][:1].tolist()
+            shown = [SAME if passage == right else text(passage) for passage in first]
+            found.append({"name": name, "rank": words, "first": "".join(shown)})
+        return {"query": asked[query], "relevant": text(right), "systems": found}
 
-    changed = {
-        "Most improved": gain[gain > 0].nlargest(SHOWN),
-        "Most worsened": gain[gain < 0].nsmallest(SHOWN),
+    cases = {
+        "Most improved": list(map(case, gain[gain > 0].nlargest(SHOWN).index)),
+        "Most worsened": list(map(case, gain[gain < 0].nsmallest(SHOWN).index)),
     }
-    cases = {kind: [case(query) for query in gains.index] for kind, gains in changed.items()}
     if not any(cases.values()):
         return None
-    needed = set()
-    for each in [*cases["Most improved"], *cases["Most worsened"]]:
-        needed.update(each["relevant"])
-        for system in each["systems"]:
-            needed.update(system["first"])
-    passages = sorted(needed)
-    found = take_passages(folder, passages).to_pylist()
-    texts = [cut(f"{passage['title']} {passage['text']}".strip()) for passage in found]
-    return {
-        "facts": facts,
-        "cases": cases,
-        "systems": [before, after],
-        "texts": dict(zip(passages, texts, strict=True)),
-    }
+    return {"facts": facts, "cases": cases, "systems": [before, after]}
 
 
 def _ranks(run: Run, relevant: pd.Series) -> pd.Series:

@@ -43,8 +43,9 @@ def training(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     shown = [figure for figure in every if figure]
     if not shown:
         return None
-    counts = {}  # of training queries that were left out, or have random negatives only
+    counts: dict[str, list[str]] = {}  # systems by the training queries that were left out, ...
     for name, trained in facts.trained.items():
         reasons = trained.about.get("counts") or {}
-        counts[name] = [f"{formats.count(number)} {reason}" for reason, number in reasons.items()]
+        words = [f"{formats.count(number)} {reason}" for reason, number in reasons.items()]
+        counts.setdefault("; ".join(words), []).append(name)
     return {"facts": facts, "shown": shown[:MOST], "more": shown[MOST:], "counts": counts}

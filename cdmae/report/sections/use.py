@@ -12,7 +12,6 @@ from cdmae import formats
 from cdmae.config.splits import FEW
 from cdmae.evaluation.best import choose
 from cdmae.report import columns, tables
-from cdmae.report.columns import Column
 from cdmae.report.comparisons import EVERY_PAIR
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
@@ -52,8 +51,9 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     gaps = [columns.difference(facts, deciding, found.best, name) for name in on_disk]
     certain = any(gap and gap.significant for gap in gaps)
     corpus = facts.collections.get(facts.reported.collection)
-    pairs = every_pair(frames, reported)
-    with_bm25 = pairs[(pairs["system"] == found.pick) & (pairs["reference"] == facts.bm25)]
+    pairs = frames.compared([EVERY_PAIR], reported)
+    both = [found.pick, facts.bm25]
+    with_bm25 = pairs[pairs["system"].isin(both) & pairs["reference"].isin(both)]
     return {
         "facts": facts,
         "deciding": deciding,
@@ -61,7 +61,6 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "same": facts.deciding == facts.reported,
         "choice": found,
         "mean": frames.mean(found.pick, reported),
-        "simpler": min(complexity.values()) < complexity[found.pick],
         "over": with_bm25.to_dict("records"),
         "systems": len(on_disk),
         "queries": queries,
@@ -69,7 +68,7 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "is_made": facts.is_made(facts.deciding),
         "asked": 0 if facts.is_made(facts.reported) else facts.queries(facts.reported),
         "fusions": facts.fusions,
-        "judged": corpus.per_query(facts.reported.split) if corpus else 0.0,
+        "judged": corpus.per_query.get(facts.reported.split, 0.0) if corpus else 0.0,
         "table": tables.html(
             with_costs(facts, frames),
             f"Every system, best first: {reported.unit}",
@@ -78,17 +77,6 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
             marked=found.pick,
         ),
     }
-
-
-def every_pair(frames: Frames, column: Column) -> pd.DataFrame:
-    """Return the comparisons of all pairs of systems, each in both directions."""
-    rows = frames.compared([EVERY_PAIR], column)
-    turned = rows.rename(columns={"system": "reference", "reference": "system"})
-    turned["difference"] = -rows["difference"]
-    turned["low"] = -rows["high"]
-    turned["high"] = -rows["low"]
-    turned["verdict"] = rows["verdict"].replace({"better": "worse", "worse": "better"})
-    return pd.concat([rows, turned])
 
 
 def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
@@ -103,12 +91,14 @@ def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
     frame = pd.DataFrame({"system": names, "#": marks})
     for column in shown:
         frame[column.name] = [shown_mean(frames.mean(name, column)) for name in names]
-    pairs = every_pair(frames, shown[0])
-    exceeds = []
-    for name in names:
-        better = pairs[(pairs["system"] == name) & (pairs["verdict"] == "better")]
-        exceeds.append(" ".join(frame["#"][frame["system"].isin(better["reference"])]))
-    frame[EXCEEDS] = exceeds
+    exceeded: dict[str, list[str]] = {name: [] for name in names}
+    for row in frames.compared([EVERY_PAIR], shown[0]).itertuples():
+        if row.verdict == "better":
+            exceeded[row.system].append(row.reference)
+        elif row.verdict == "worse":
+            exceeded[row.reference].append(row.system)
+    letters = dict(zip(names, marks, strict=True))
+    frame[EXCEEDS] = [" ".join(sorted(map(letters.get, exceeded[name]))) for name in names]
     return frame
 
 
