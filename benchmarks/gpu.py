@@ -32,7 +32,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -167,9 +166,9 @@ def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
     batch = pretraining.step(options)
 
     def learn(precision: str, group: Ranks) -> Tensor:
-        chosen = replace(settings, precision=precision)
-        with patch.object(trainer, "micro_batch", lambda *_: 200):  # rows: several micro-batches
-            return trainer.learn(network, batch, chosen, group, seed=1, step=0)["loss"]
+        network.settings = replace(settings, precision=precision)
+        # 200 rows: several micro-batches
+        return trainer.learn(network, batch, 200, group, seed=1, step=0)["loss"]
 
     return network, learn
 
@@ -283,7 +282,8 @@ def _pretraining(device: torch.device, sizes: SimpleNamespace) -> Rows:
     corpus = SimpleNamespace(tokens=lambda _: counts)  # what the plan asks of a collection
     operations = flops.passage(network_of(sizes), settings, corpus).sum()
     group = Ranks(device=device)
-    ours = partial(trainer.learn, network, batch, settings, group, seed=1, step=0)
+    rows = trainer.micro_batch(network.model.config, settings, device)
+    ours = partial(trainer.learn, network, batch, rows, group, seed=1, step=0)
     theirs = partial(peer.learn, batch, sizes.peer, device, "bf16")
     sums = (counts.sum(), operations, (ours, theirs), sizes.repeats)
     yield from measured(device, "pre-training", *sums)

@@ -131,17 +131,19 @@ def start(form: str, given: argparse.Namespace) -> Callable[[], float]:
     ours, peer = networks(given)
     network = peer if form.startswith("sorted") else ours
     adam = setup.adamw(network.parameters(), 0.01)
-    setup.set_rate(adam, 1e-5)
+    for group in adam.param_groups:
+        group["lr"] = 1e-5
     batch = step(given)
     precision = forms.precision(form)
-    chosen = replace(ours.settings, precision=precision)
+    ours.settings = replace(ours.settings, precision=precision)
+    rows = trainer.micro_batch(ours.model.config, ours.settings, torch.device("cpu"))
 
     def once() -> float:
         if network is peer:
             loss = peer.learn(batch, given.chunk, torch.device("cpu"), precision)
         else:
-            loss = trainer.learn(ours, batch, chosen, Ranks(), seed=1, step=0)["loss"]
-        setup.clip(network.parameters(), 1.0)
+            loss = trainer.learn(ours, batch, rows, Ranks(), seed=1, step=0)["loss"]
+        nn.utils.clip_grad_norm_(network.parameters(), 1.0, foreach=True)
         adam.step()
         adam.zero_grad()
         return float(loss)

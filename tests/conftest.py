@@ -1,6 +1,4 @@
-"""What tests share: no network but for two published checkpoints, a source of collections, a config
-of every kind.
-"""
+"""What tests share: no network, a source of collections, a config of every kind."""
 
 import copy
 import gc
@@ -19,7 +17,6 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 import pytest  # noqa: E402
 from made_up import make_model  # noqa: E402
-from published_models import fetch  # noqa: E402
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would download must fail at once
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
@@ -144,15 +141,11 @@ def browser():
 
 
 @pytest.fixture(scope="session")
-def minilm():
-    """The folder of all-MiniLM-L6-v2, an encoder of sentence-transformers."""
-    return fetch("minilm")
+def tiny_bert(tiny, tmp_path_factory):
+    """The folder of a BERT of 2 layers x 32 for 512 word-pieces, with its tokenizer."""
+    from tiny_training import encoder
 
-
-@pytest.fixture(scope="session")
-def tiny_bert():
-    """The folder of a BERT of 2 layers x 128 in the layout of bert-base-uncased."""
-    return fetch("tiny")
+    return encoder(tmp_path_factory.mktemp("bert"), tiny.encoder, positions=512)
 
 
 @pytest.fixture(scope="session")

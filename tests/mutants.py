@@ -87,12 +87,12 @@ MUTANTS = [
     M("dropout of pre-training ignores the seed", "cdmae/pretraining/trainer.py",
       'setup.generator(device, seed, "dropout"', 'setup.generator(device, 0, "dropout"', "training/test_draws.py"),
     M("random weights ignore the seed", "cdmae/pretraining/trainer.py",
-      'setup.seed_of(seed, "start"))', 'setup.seed_of(0, "start"))', "training/test_draws.py"),
+      'setup.seed_of(seed, "start"))', 'setup.seed_of(0, "start"))', "pretraining/test_pretrain.py"),
     M("epochs are rounded down to steps", "cdmae/pretraining/trainer.py",
       "math.ceil(settings.epochs * passages / settings.batch)", "int(settings.epochs * passages / settings.batch)", "pretraining/test_pretrain.py"),
     # the loop
     M("gradients are not clipped", "cdmae/training/loop.py",
-      "setup.clip(parameters, settings.max_grad_norm)", "setup.clip(parameters, 1e9)", "training/test_loop.py"),
+      "parameters, settings.max_grad_norm, foreach=True", "parameters, 1e9, foreach=True", "training/test_loop.py"),
     M("weights do not decay", "cdmae/training/loop.py",
       "adam = setup.adamw(parameters, settings.weight_decay)", "adam = setup.adamw(parameters, 0.0)", "training/test_loop.py"),
     M("biases decay, too", "cdmae/training/setup.py",
@@ -210,7 +210,7 @@ MUTANTS = [
     M("word-pieces of Thai are not words", "cdmae/tokens/vocabulary.py",
       "is_first | is_unspaced", "is_first", "tokens/test_scripts.py"),
     M("prompts of a model do not reach its training", "cdmae/proposal/encoders.py",
-      'prompts.get("query") or ""', '""', "proposal/test_proposal.py"),
+      'prompts.get("query") or ""', '""', "proposal/test_published.py"),
     # evaluation and report
     M("the noise of few seeds is that of many", "cdmae/evaluation/expected.py",
       "stats.t.ppf(0.975, len(values) - 1)", "1.96", "evaluation/test_expected.py"),

@@ -134,7 +134,7 @@ def _measures(facts, skill, targets, rng):
             ids = [f"{split}-{index:05d}" for index in range(len(own))]
             for measure in facts.config.evaluation.measured(collection, split):
                 cut = int(measure.rpartition("@")[2])
-                gain = {"R": 1 / rank, "n": 1 / np.log2(1 + rank)}[measure[0]]
+                gain = 1 / np.log2(1 + rank) if measure[0] == "n" else 1 / rank
                 value = np.where(rank <= cut, 1.0 if measure[:2] in ("R@", "R(") else gain, 0.0)
                 labels = {"collection": collection, "split": split, "query_id": ids}
                 frames.append(pd.DataFrame({**labels, "measure": measure, "value": value}))

@@ -102,6 +102,11 @@ def test_the_set_up_happens_once_and_resumes_after_a_failure(checkout):
     (lock / "run.txt").write_text(right + wheel(checkout, "later"))
     assert run(checkout, "mended").stdout == "mended\n"
     assert "later-1" in installed(checkout)
+    (lock / "test.txt").write_text(wheel(checkout, "onnxscript"))
+    run(checkout, "export", "--no-onnx")
+    assert "onnxscript-1" not in installed(checkout)
+    run(checkout, "export")
+    assert "onnxscript-1" in installed(checkout)
     assert os.lstat(checkout / ".venv/bin/python").st_ctime_ns == made
 
 

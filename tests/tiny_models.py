@@ -6,10 +6,13 @@ import transformers
 from cdmae.config.pretrained import FAMILIES
 from cdmae.models import architectures
 
-SIZES = {
-    "vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40,
-    "max_position_embeddings": 48, "initializer_range": 0.3,
-}  # fmt: skip
+SIZES = {"vocab_size": 40, "max_position_embeddings": 48, "initializer_range": 0.3}
+LAYERS = {
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+}
 BEHIND = {"pad_token_id": 1, "max_position_embeddings": 50}
 OWN = {
     "electra": {"embedding_size": 16},
@@ -24,19 +27,11 @@ OWN = {
         "cls_token_id": 2,
     },
 }
-RENAMED = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "intermediate_size",
-)  # in DistilBERT
 
 
 def config(family, **changed):
     """A config of an architecture for a vocabulary of 40."""
-    sizes = {
-        key: value for key, value in SIZES.items() if family != "distilbert" or key not in RENAMED
-    }
+    sizes = SIZES if family == "distilbert" else SIZES | LAYERS
     attended = "sdpa" if family == "modernbert" else "eager"  # whose mask overflows in float64
     values = sizes | OWN.get(family, {}) | {"attn_implementation": attended} | changed
     return transformers.AutoConfig.for_model(family, **values)
@@ -51,9 +46,8 @@ def model(family, kind="retriever", **changed):
     )
     with torch.random.fork_rng():
         torch.manual_seed(7)
-        made = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])(
-            config(family, **changed), **pooler
-        ).eval()
+        automatic = getattr(transformers, architectures.KINDS[kind])
+        made = automatic.from_config(config(family, **changed), **pooler).eval()
         with torch.no_grad():
             for weights in made.parameters():
                 weights.add_(torch.randn(weights.shape) * 0.1)
@@ -76,7 +70,7 @@ def padded(sequences, pad=0, types=None):
     }
 
 
-ALL = tuple(FAMILIES)
+ALL = FAMILIES
 ROTARY = ("modernbert", "nomic_bert", "gte")  # transformers computes their angles in float32
 
 

@@ -22,7 +22,7 @@ from cdmae.pretraining import trainer
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens, write_tokens
-from cdmae.training import setup
+from cdmae.training import loop
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]
 START = Start(
@@ -48,10 +48,6 @@ SETTINGS = Mae(
 
 
 FILES = [field.name for field in fields(trainer.Files)]
-
-
-class Killed(BaseException):
-    """What no handler in the code may catch."""
 
 
 def write_inputs(folder: Path) -> dict[str, Path]:
@@ -105,15 +101,16 @@ def differences(one: Path, other: Path) -> list[str]:
 
 def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Do something in the middle of an update."""
-    original, calls = setup.clip, []
+    original = loop.add_up
+    calls = []
 
-    def clip(*arguments: Any) -> torch.Tensor:
+    def add_up(*arguments: Any) -> None:
         calls.append(1)
         if len(calls) == step:
             act()
-        return original(*arguments)
+        original(*arguments)
 
-    monkeypatch.setattr(setup, "clip", clip)
+    monkeypatch.setattr(loop, "add_up", add_up)
 
 
 def cut_off(

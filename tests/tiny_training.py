@@ -71,26 +71,30 @@ def stage(kind: str, **changed) -> Stage:
         "queries": 6, "group": 4, "depth": 15, "random_negatives": 2, "epochs": 2.0, "learning_rate": 1e-3,
         "warmup_steps": 2, "chunk": 8, "precision": "fp32", "collection": "tiny",
     }  # fmt: skip
-    if kind == "retriever":
-        return Dense(**values | {"query_length": 16, "passage_length": 32} | changed)
+    if kind == "reranker":
+        return Reranker(**values | {"max_length": 48, "forward_factor": 2} | changed)
+    values |= {"query_length": 16, "passage_length": 32}
     if kind == "multi":
-        own = {"query_length": 16, "passage_length": 32, "dimensions": 12}
-        return Multi(**values | own | changed)
-    if kind == "sparse":
-        return Sparse(**values | {"query_length": 16, "passage_length": 32} | changed)
-    if kind == "unified":
-        return Unified(**values | {"query_length": 16, "passage_length": 32} | changed)
-    return Reranker(**values | {"max_length": 48, "forward_factor": 2} | changed)
+        values["dimensions"] = 12
+    kinds = {"retriever": Dense, "multi": Multi, "sparse": Sparse, "unified": Unified}
+    return kinds[kind](**values | changed)
 
 
-def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = "bert") -> Path:
+def encoder(
+    folder: Path,
+    tokenizer: Path,
+    *,
+    dropout: float = 0.1,
+    kind: str = "bert",
+    positions: int = 64,
+) -> Path:
     """Write a random encoder of 2 layers x 32 as `pretrain` does."""
     import transformers
 
     pieces = tokenise.load_tokenizer(tokenizer)
     sizes = {
         "vocab_size": len(pieces), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "intermediate_size": 64, "max_position_embeddings": 64, "hidden_dropout_prob": dropout,
+        "intermediate_size": 64, "max_position_embeddings": positions, "hidden_dropout_prob": dropout,
         "attention_probs_dropout_prob": 0.0, "initializer_range": 0.1,
     }  # fmt: skip
     with torch.random.fork_rng():

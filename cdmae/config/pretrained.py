@@ -16,12 +16,11 @@ from cdmae.fields import show
 
 # with an optional revision
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?")
-# the prefixes of transformers' class names, by the model_type in config.json
-FAMILIES = {
-    "bert": "Bert", "electra": "Electra", "roberta": "Roberta", "xlm-roberta": "XLMRoberta",
-    "distilbert": "DistilBert", "mpnet": "MPNet", "modernbert": "ModernBert",
-    "nomic_bert": "NomicBert", "gte": "Gte",
-}  # fmt: skip
+# the model_type in config.json
+FAMILIES = (
+    "bert", "electra", "roberta", "xlm-roberta", "distilbert", "mpnet", "modernbert", "nomic_bert",
+    "gte",
+)  # fmt: skip
 DISTILBERT = {  # DistilBERT's names for keys of config.json
     "num_hidden_layers": "n_layers", "hidden_size": "dim", "intermediate_size": "hidden_dim",
 }  # fmt: skip

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import UNSCALED, Scaler
+from cdmae.training.setup import UNSCALED, Scaler
 
 
 @dataclass(frozen=True)

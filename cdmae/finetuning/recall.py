@@ -26,7 +26,7 @@ from cdmae.models.heads import own
 from cdmae.models.ragged import BARE, Ragged, content, starts_of
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import UNSCALED, Scaler
+from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.config.heads import Sparse

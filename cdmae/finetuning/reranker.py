@@ -27,7 +27,7 @@ from cdmae.models.packed import Packed, pack, put
 from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import UNSCALED, Scaler
+from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model

@@ -37,7 +37,7 @@ from cdmae.models.heads import sparse, table
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import UNSCALED, Scaler
+from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model

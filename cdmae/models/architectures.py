@@ -1,7 +1,7 @@
 """Differences between encoder architectures: layers, their modules, heads, positions and dropout.
 
-All modules are transformers' own, selected by the ``model_type`` in config.json
-(`cdmae.config.pretrained.FAMILIES`):
+All modules are transformers' own; the ``model_type`` in config.json is one of
+`cdmae.config.pretrained.FAMILIES`:
 
 ============  =====================================================================================
 bert          word, position and type embeddings; a LayerNorm after each half of a layer; also
@@ -31,25 +31,14 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from transformers import BertConfig, PretrainedConfig, PreTrainedModel
 
-KINDS = {  # suffixes of transformers' class names; `FAMILIES` has the prefixes
-    "encoder": "ForMaskedLM",
-    "retriever": "Model",
-    "reranker": "ForSequenceClassification",
+KINDS = {  # the class of transformers that reads each kind of network
+    "encoder": "AutoModelForMaskedLM",
+    "retriever": "AutoModel",
+    "reranker": "AutoModelForSequenceClassification",
 }
 # families whose positions begin after pad_token_id; MPNet's first word-piece is 2 in any case
 BEHIND_PADDING = ("roberta", "xlm-roberta", "mpnet")
 POOLED = ("bert", *BEHIND_PADDING)  # architectures that have a pooler unless it is switched off
-NEW_HEADS = {  # prefixes of the names of weights that a checkpoint may lack, by kind
-    "encoder": ("cls.", "generator_", "lm_head.", "vocab_", "head.", "decoder."),
-    "reranker": (
-        "bert.pooler.",
-        "nomic_bert.pooler.",
-        "gte.pooler.",
-        "classifier.",
-        "pre_classifier.",
-        "head.",
-    ),
-}
 
 
 def layers(model: nn.Module) -> nn.ModuleList:
@@ -180,13 +169,6 @@ class Head:
     activation: Callable[[Tensor], Tensor]
     norm: nn.LayerNorm
     output: nn.Linear
-
-    @property
-    def bias(self) -> Tensor:
-        """Return the bias of the logits [V]."""
-        if self.output.bias is None:
-            return self.output.weight.new_zeros(len(self.output.weight))
-        return self.output.bias
 
     def transform(self, states: Tensor) -> Tensor:
         """Return the transformed states, which the output matrix then turns into logits."""

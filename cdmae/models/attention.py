@@ -43,7 +43,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from cdmae.models.packed import Layout
+from cdmae.models.packed import Layout, Rows
 
 # above this length in word-pieces, padded attention recomputes its probabilities to save memory
 LONG = 256
@@ -56,9 +56,14 @@ class Grid:
     def __init__(self, layout: Layout, heads: int, positions: Tensor | None = None) -> None:
         """Take a layout and, if attention depends on positions, each row's position, int64 [S]."""
         self.layout = layout
-        self.passages = len(layout)
+        self.passages = len(layout.starts) - 1
         self.heads = heads
         self.positions = positions
+
+    def at(self, rows: Rows) -> Grid:
+        """Return the grid of selected rows."""
+        positions = None if self.positions is None else self.positions.index_select(0, rows.index)
+        return Grid(rows.layout, self.heads, positions)
 
     @cached_property
     def cells(self) -> Tensor:
@@ -226,16 +231,19 @@ def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask:
 
 
 class Distances:
-    """The positional terms of attention during one forward pass: MPNet's biases, and rotations."""
+    """The positional terms of attention during one forward pass: MPNet's biases, and rotations.
+
+    buckets: MPNet's encoder, which holds the biases. rotary: a rotary embedding.
+    """
 
     def __init__(
         self, *, buckets: nn.Module | None = None, rotary: nn.Module | None = None
     ) -> None:
-        """Take MPNet's encoder, which holds the biases, or a rotary embedding."""
+        """Compute each term once, on demand."""
         self.buckets = buckets
         self.rotary = rotary
-        self._masks: dict[tuple[Grid, Grid, str], Tensor | None] = {}
-        self._turns: dict[tuple[Grid, str], tuple[Tensor, Tensor]] = {}
+        self._masks: dict[tuple[int, Grid, Grid], Tensor] = {}
+        self._turns: dict[tuple[str, Grid], tuple[Tensor, Tensor]] = {}
 
     @classmethod
     def of(cls, model: nn.Module, layer: nn.Module) -> Distances | None:
@@ -246,22 +254,19 @@ class Distances:
 
     def mask(self, layer: nn.Module, to: Grid, of: Grid) -> Tensor | None:
         """Return a layer's mask for `attend`; None if every row sees its whole passage."""
-        kind = "" if self.rotary is None else self._kind(layer)
-        if (to, of, kind) not in self._masks:
-            self._masks[to, of, kind] = self._mask(layer, kind, to, of)
-        return self._masks[to, of, kind]
-
-    @staticmethod
-    def _kind(layer: nn.Module) -> str:
-        """Return ModernBERT's type of attention; other rotary layers see the whole passage."""
-        return getattr(layer, "attention_type", "full_attention")
-
-    def _mask(self, layer: nn.Module, kind: str, to: Grid, of: Grid) -> Tensor | None:
-        if kind == "full_attention":
+        window = 0
+        if getattr(layer, "attention_type", "") == "sliding_attention":  # ModernBERT
+            window = layer.config.sliding_window
+        if self.rotary and not window:
             return None
+        if (window, to, of) not in self._masks:
+            self._masks[window, to, of] = self._mask(window, to, of)
+        return self._masks[window, to, of]
+
+    def _mask(self, window: int, to: Grid, of: Grid) -> Tensor:
         between = of.cell_positions[:, None] - to.cell_positions[:, :, None]  # [B, m, n]
-        if kind:
-            seen = (between.abs() <= layer.config.sliding_window)[:, None]
+        if window:
+            seen = (between.abs() <= window)[:, None]
             return seen if of.real is None else seen & of.real[:, None, None]
         buckets = self.buckets.relative_position_bucket(between)
         bias = self.buckets.relative_attention_bias(buckets).permute(0, 3, 1, 2)  # [B, H, m, n]
@@ -269,13 +274,12 @@ class Distances:
 
     def rotated(self, layer: nn.Module, rows: Tensor, grid: Grid) -> Tensor:
         """Rotate the heads of rows [rows, D] by their positions, in float32."""
-        kind = self._kind(layer)
-        if (grid, kind) not in self._turns:
+        kind = getattr(layer, "attention_type", "")
+        if (kind, grid) not in self._turns:
             wide = rows.new_empty(0, dtype=torch.promote_types(rows.dtype, torch.float32))
-            kinds = (kind,) if hasattr(layer, "attention_type") else ()
-            cos, sin = self.rotary(wide, grid.positions[None], *kinds)
-            self._turns[grid, kind] = cos[0, :, None], sin[0, :, None]  # [rows, 1, D / H]
-        cos, sin = self._turns[grid, kind]
+            cos, sin = self.rotary(wide, grid.positions[None], *([kind] if kind else []))
+            self._turns[kind, grid] = cos[0, :, None], sin[0, :, None]  # [rows, 1, D / H]
+        cos, sin = self._turns[kind, grid]
         heads = rows.unflatten(1, (grid.heads, -1)).to(cos.dtype)
         low, high = heads.chunk(2, dim=-1)
         return (heads * cos + torch.cat([-high, low], dim=-1) * sin).flatten(1).to(rows.dtype)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ import torch
 
 from cdmae.config.checks import check_lengths
 from cdmae.errors import InputError
+from cdmae.fields import pick
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, heads, linear, metadata, networks, weights
@@ -48,28 +49,47 @@ LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_le
 # Names of a retriever's prompts in sentence-transformers.
 PROMPTS = {"query_prompt": "query", "passage_prompt": "document"}
 IDENTITY = "torch.nn.modules.linear.Identity"
-HEAD = (  # the settings of a retriever's head: fields of `Model`, and keys of ``cdmae.json``
-    "head", "pooling", "similarity", "pieces", "target", "query_weights", "dimensions",
-    "cls_dimensions", "match", "expansion", "skip_punctuation", "dense_weight",
-)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """The settings of a retriever's head, with the keys of ``cdmae.json``.
+
+    head: the name of a module in `cdmae.models.heads`. pooling: of dense retrievers, `cls` or
+    `mean`. similarity: how vectors are compared, `dot` or `cosine`. pieces, target, query_weights:
+    settings of `cdmae.config.heads.Sparse`. dimensions to skip_punctuation: settings of
+    `cdmae.config.heads.Multi`. dense_weight: of unified retrievers, the factor of the dense head's
+    scores in the sum.
+    """
+
+    head: str = "dense"
+    pooling: str = "cls"
+    similarity: str = "dot"
+    pieces: str = "all"
+    target: str = "ranking"
+    query_weights: str = "network"
+    dimensions: int = 0
+    cls_dimensions: int = 0
+    match: str = "any"
+    expansion: str = "none"
+    skip_punctuation: bool = False
+    dense_weight: float = 1.0
+
+
+DEFAULTS = vars(Head())
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Head):
     """A retriever or a reranker with its tokenizer's vocabulary.
 
     network: the encoder without a pooler, or the encoder with a one-label head. lengths: the
     maximum input lengths in word-pieces, special tokens included. A retriever has `query_length`
     and `passage_length`, a reranker has `max_length`. precision: the training precision (see also
-    `training.scoring_precision`). head: for retrievers, the name of a module in
-    `cdmae.models.heads`. pooling: for dense retrievers, `cls` or `mean`. similarity: how vectors
-    are compared, `dot` or `cosine`. prompts: for retrievers, the texts before queries and passages,
-    query_prompt and passage_prompt. pieces, target, query_weights: for sparse retrievers, settings
-    of `cdmae.config.heads.Sparse`. table: the weights of queries that come from a table, float32
-    [V]. dense_weight: for unified retrievers, the factor of the dense head's scores in the sum.
-
-    For multi-vector retrievers: the settings of `cdmae.config.heads.Multi`; filled, the length to
-    which [MASK] fills queries, 0 for none; skipped, the ids of punctuation marks without vectors.
+    `training.scoring_precision`). prompts: of retrievers, the texts before queries and passages,
+    query_prompt and passage_prompt. table: the weights of queries that come from a table, float32
+    [V]. filled: of multi-vector retrievers, the length to which [MASK] fills queries, 0 for none.
+    skipped: the ids of punctuation marks without vectors.
     """
 
     kind: str
@@ -77,25 +97,10 @@ class Model:
     vocabulary: Vocabulary
     lengths: dict[str, int]
     precision: str
-    head: str = "dense"
-    pooling: str = "cls"
-    similarity: str = "dot"
     prompts: Mapping[str, Prompt] = field(default_factory=dict)
-    pieces: str = "all"
-    target: str = "ranking"
-    query_weights: str = "network"
     table: np.ndarray | None = None
-    dimensions: int = 0
-    cls_dimensions: int = 0
-    match: str = "any"
-    expansion: str = "none"
-    skip_punctuation: bool = False
     filled: int = 0
     skipped: tuple[int, ...] = ()
-    dense_weight: float = 1.0
-
-
-DEFAULTS = {each.name: each.default for each in fields(Model) if each.name in HEAD}
 
 
 # --- models before training -----------------------------------------------------------------------
@@ -115,12 +120,14 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
         f"the checkpoint {name}",
         os.path.expanduser(name),
         "encoder",
-        new=architectures.NEW_HEADS["encoder"],
+        new_head=True,
         seed=seed,
     )
     if new_keys:
         say(f"{name} has no LM head; new, random weights: {networks.listed(new_keys)}")
-        _tie_new_head(model, new_keys)
+        # even if the config disables tying
+        model.config.tie_word_embeddings = True
+        model.tie_weights()
     if model.config.vocab_size < vocabulary.pieces:
         raise InputError(
             f"{name} has a vocabulary of {model.config.vocab_size:,} word-pieces, but its "
@@ -148,16 +155,6 @@ def _random_encoder(start: Start, vocabulary: Vocabulary, seed: int) -> PreTrain
     return weights.language_model(config, torch.Generator().manual_seed(seed))
 
 
-def _tie_new_head(model: PreTrainedModel, new_keys: list[str]) -> None:
-    """Tie a new output matrix to the word embeddings, even if the config disables tying."""
-    matrix = model.get_output_embeddings().weight
-    for key, weight in model.named_parameters(remove_duplicate=False):
-        if weight is matrix and key in new_keys:
-            model.config.tie_word_embeddings = True
-            model.tie_weights()
-            return
-
-
 def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: Any) -> Model:
     """Make a retriever or a reranker before fine-tuning, with the encoder's weights and a new head.
 
@@ -165,15 +162,13 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     fields of `Model`.
     """
     described = DEFAULTS | described
-    model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
+    model = _load(encoder, kind, described, new_head=kind == "reranker", seed=seed)
     linear.start_layers(model.network, heads.described_by(described).layers(described), seed)
-    if kind == "reranker" and model.network.config.model_type == "bert":
+    network = model.network
+    if kind == "reranker" and network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
-        with torch.no_grad():
-            for part in (model.network.bert.pooler.dense, model.network.classifier):
-                drawn = torch.randn(part.weight.shape, generator=draws)
-                part.weight.copy_(drawn * model.network.config.initializer_range)
-                part.bias.zero_()
+        for part in (network.bert.pooler, network.classifier):
+            weights.draw(part, network.config.initializer_range, draws)
     return model
 
 
@@ -192,7 +187,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
         linear.write_layers(network, layers, folder)
         prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
         head.write(folder, model, prompts)
-        described |= {key: settings[key] for key in HEAD}
+        described |= pick(settings, DEFAULTS)
         described |= {key: prompt.text for key, prompt in model.prompts.items()}
     else:  # its scores are raw logits
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
@@ -236,11 +231,8 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
             "the model, or check the path"
         )
     described = read_json(path)
-    if described.get("kind") != kind:
-        raise InputError(f"{folder} contains a {described.get('kind')}, not a {kind}")
-    for key in (*LENGTHS[kind], "precision"):
-        if key not in described:
-            raise InputError(f"{path} lacks {key}; delete the folder and train it again")
+    if described["kind"] != kind:
+        raise InputError(f"{folder} contains a {described['kind']}, not a {kind}")
     return DEFAULTS | described
 
 
@@ -259,7 +251,7 @@ def _load(
     folder: Path | str,
     kind: str,
     described: dict[str, Any],
-    new: tuple[str, ...] = (),
+    new_head: bool = False,
     seed: int = 0,
 ) -> Model:
     """Read the model of a retriever or reranker; described: the keys of ``cdmae.json``."""
@@ -268,13 +260,13 @@ def _load(
         str(folder),
         folder,
         head.NETWORK if kind == "retriever" else kind,
-        new=new,
+        new_head=new_head,
         seed=seed,
         remedy="; delete the folder and make it again",
     )
-    lengths = {key: described[key] for key in LENGTHS[kind]}
+    lengths = pick(described, LENGTHS[kind])
     check_lengths(lengths, architectures.positions(network.config), f"the positions of {folder}")
-    settings = {key: described[key] for key in HEAD}
+    settings = pick(described, DEFAULTS)
     if head is multi:
         settings |= multi.reading(described, folder)
     if settings["query_weights"] == "idf":

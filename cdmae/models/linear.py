@@ -14,6 +14,7 @@ from torch import nn
 
 from cdmae.errors import InputError
 from cdmae.files import remedy, write_json
+from cdmae.models import weights
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -34,19 +35,17 @@ Layers = Mapping[str, Layer]  # by the network's attribute
 def start_layers(network: PreTrainedModel, layers: Layers, seed: int) -> None:
     """Add layers with new weights from N(0, initializer_range) and biases 0, as in BERT."""
     draws = torch.Generator().manual_seed(seed)
-    spread = getattr(network.config, "initializer_range", 0.02)
+    width = network.config.hidden_size
+    spread = network.config.initializer_range
     for name, layer in layers.items():
-        drawn = torch.randn(layer.outputs, network.config.hidden_size, generator=draws)
-        weights = {"weight": drawn * spread}
-        if layer.bias:
-            weights["bias"] = torch.zeros(layer.outputs)
-        setattr(network, name, _linear(weights))
+        made = nn.Linear(width, layer.outputs, bias=layer.bias)
+        setattr(network, name, weights.draw(made, spread, draws))
 
 
 def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:
     """Add the layers that are stored below a trained model's folder."""
     for name, layer in layers.items():
-        setattr(network, name, read_layer(Path(folder) / layer.folder, bias=layer.bias))
+        setattr(network, name, read_layer(Path(folder) / layer.folder))
 
 
 def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
@@ -61,30 +60,20 @@ def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
         }
         (folder / layer.folder).mkdir()
         write_json(folder / layer.folder / "config.json", described)
-        weights = {
-            f"linear.{key}": weight.detach().cpu().contiguous()
-            for key, weight in linear.state_dict().items()
-        }
+        stored = {f"linear.{key}": part.contiguous() for key, part in linear.state_dict().items()}
         file = folder / layer.folder / "model.safetensors"
-        save_file(weights, file)
+        save_file(stored, file)
         shutil.copymode(folder / layer.folder / "config.json", file)  # from the mode 0600
 
 
-def read_layer(folder: Path, *, bias: bool = True) -> nn.Linear:
+def read_layer(folder: Path) -> nn.Linear:
     """Read a layer; raise `InputError` if its file is damaged."""
     path = folder / "model.safetensors"
-    names = ["weight", "bias"] if bias else ["weight"]
     try:
         stored = load_file(path)
-        weights = {name: stored[f"linear.{name}"].float() for name in names}
+        outputs, inputs = stored["linear.weight"].shape
+        layer = nn.Linear(inputs, outputs, bias="linear.bias" in stored)
+        layer.load_state_dict({key.removeprefix("linear."): part for key, part in stored.items()})
     except Exception as error:  # safetensors raises errors of its own
         raise InputError(f"{path} holds no linear layer ({error}); {remedy(path)}") from None
-    return _linear(weights)
-
-
-def _linear(weights: dict[str, torch.Tensor]) -> nn.Linear:
-    outputs, inputs = weights["weight"].shape
-    layer = nn.Linear(inputs, outputs, bias="bias" in weights)
-    for name, weight in weights.items():
-        setattr(layer, name, nn.Parameter(weight))
     return layer

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -26,32 +25,28 @@ def write_tokenizer(folder: Path, tokenizer: Path | str, longest: int) -> None:
     write_json(folder / "special_tokens_map.json", special_tokens(tokenizer))
 
 
-@dataclass(frozen=True)
-class Module:
-    """A module of sentence-transformers: its class, its folder, and the folder's settings."""
-
-    kind: str
-    folder: str = ""
-    settings: Mapping[str, Any] | None = None
-
-
-TRANSFORMER = Module("sentence_transformers.models.Transformer")
+TRANSFORMER = "sentence_transformers.models.Transformer"
 
 
 def write_layout(
-    folder: Path, modules: Sequence[Module], longest: int, options: Mapping[str, Any]
+    folder: Path,
+    modules: Mapping[str, str],
+    settings: Mapping[str, Mapping[str, Any]],
+    longest: int,
+    options: Mapping[str, Any],
 ) -> None:
     """Write the files by which sentence-transformers and other readers load a folder.
 
-    longest: the maximum length of passages. options: of ``config_sentence_transformers.json``.
+    modules: the class of each module by its folder below the model's. settings: of modules, by
+    their folder. longest: the maximum length of passages. options: of
+    ``config_sentence_transformers.json``.
     """
     listed = []
-    for index, module in enumerate(modules):
-        entry = {"idx": index, "name": str(index), "path": module.folder, "type": module.kind}
-        listed.append(entry)
-        (folder / module.folder).mkdir(exist_ok=True)
-        if module.settings is not None:
-            write_json(folder / module.folder / "config.json", module.settings)
+    for index, (path, kind) in enumerate(modules.items()):
+        listed.append({"idx": index, "name": str(index), "path": path, "type": kind})
+        (folder / path).mkdir(exist_ok=True)
+    for path, values in settings.items():
+        write_json(folder / path / "config.json", values)
     write_json(folder / "modules.json", listed)
     # vLLM reads the length only if ``do_lower_case`` is given
     lengths = {"max_seq_length": longest, "do_lower_case": False}
@@ -84,10 +79,10 @@ def write_modules(
         "pooling_mode_max_tokens": False,
         "pooling_mode_mean_sqrt_len_tokens": False,
     }
-    modules = [TRANSFORMER, Module("sentence_transformers.models.Pooling", "1_Pooling", modes)]
+    modules = {"": TRANSFORMER, "1_Pooling": "sentence_transformers.models.Pooling"}
     if similarity == "cosine":
-        modules.append(Module("sentence_transformers.models.Normalize", "2_Normalize"))
+        modules["2_Normalize"] = "sentence_transformers.models.Normalize"
     options: dict[str, Any] = {"similarity_fn_name": similarity}
     if prompts:
         options |= {"prompts": dict(prompts), "default_prompt_name": None}
-    write_layout(folder, modules, longest, options)
+    write_layout(folder, modules, {"1_Pooling": modes}, longest, options)

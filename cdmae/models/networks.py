@@ -7,8 +7,6 @@ and a checkpoint with missing encoder weights is refused.
 
 from __future__ import annotations
 
-import pickle
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,13 +24,6 @@ from cdmae.models import architectures, weights
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-PICKLED = (
-    "its pytorch_model.bin is damaged, or is a pickle that contains Python code, which is never "
-    "run; expected a file of tensors only, preferably model.safetensors (to convert a trusted "
-    "pickle, use safetensors.torch.save_file)"
-)
-OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")  # in names of weights
-
 
 # --- reading --------------------------------------------------------------------------------------
 
@@ -42,18 +33,18 @@ def read(
     source: Path | str,
     kind: str,
     *,
-    new: tuple[str, ...] = (),
+    new_head: bool = False,
     seed: int = 0,
     remedy: str = "",
 ) -> tuple[PreTrainedModel, list[str]]:
     """Read a network from a folder or the hub (``name@revision``): float32, evaluation mode.
 
     name, remedy: the first and the last words of every error message. kind: a key of
-    `cdmae.models.architectures.KINDS`. new: prefixes of the names of weights that may be missing.
+    `cdmae.models.architectures.KINDS`. new_head: whether the weights of the head may be missing.
     Missing weights are drawn with `seed`; their names are the second result.
 
-    Raises `InputError` for a missing or damaged file, and for an unknown type of model. Weights
-    must be complete and finite, and agree with config.json.
+    Raises `InputError` for a missing or damaged file, for an unknown type of model, and for weights
+    that are not finite or do not agree with config.json.
     """
     import transformers
 
@@ -70,21 +61,28 @@ def read(
         options["add_pooling_layer"] = False
     if kind == "reranker":
         options["num_labels"] = 1
-    network_type = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])
+    network_type = getattr(transformers, architectures.KINDS[kind])
     with reported(name, remedy), weights.seeded(seed):
         network, loaded = network_type.from_pretrained(
             folder,
             revision=revision,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # reported by `_fault` instead of in a table
+            ignore_mismatched_sizes=True,
             **options,
         )
     network = network.float().eval()
-    fault = _fault(network, loaded, new)
-    if fault:
+    missing = sorted({*loaded["missing_keys"], *(key for key, *_ in loaded["mismatched_keys"])})
+    encoder = f"{network.base_model_prefix}."
+    lacking = [key for key in missing if key.startswith(encoder) and ".pooler." not in key]
+    if lacking or (missing and not new_head):
+        fault = f"lacks {listed(lacking or missing)} in the shape that its config.json requires"
         raise InputError(f"{name} {fault}{remedy}")
+    for key, weight in network.named_parameters():
+        if not torch.isfinite(weight).all():
+            fault = f"has NaN or infinity in {key}: it is damaged, or its training diverged"
+            raise InputError(f"{name} {fault}{remedy}")
     network.name_or_path = str(source)  # with the revision
-    return network, sorted(loaded["missing_keys"])
+    return network, missing
 
 
 @contextmanager
@@ -95,8 +93,6 @@ def reported(name: str, remedy: str = "") -> Iterator[None]:
     try:
         with _quiet():
             yield
-    except (EOFError, pickle.UnpicklingError):  # torch's own message misleads
-        raise InputError(f"{name} cannot be read: {PICKLED}{remedy}") from None
     except SafetensorError as error:
         words = (
             f"its model.safetensors, or another file of weights, is damaged ({error}), or is a "
@@ -105,29 +101,6 @@ def reported(name: str, remedy: str = "") -> Iterator[None]:
         raise InputError(f"{name} cannot be read: {words}{remedy}") from None
     except Exception as error:
         raise InputError(f"{name} cannot be read: {cause(error)}{remedy}") from None
-
-
-def _fault(network: PreTrainedModel, loaded: dict[str, Any], new: tuple[str, ...]) -> str:
-    """Describe the first weight that contradicts config.json or is not finite; "" without one.
-
-    loaded: transformers' record. new: see `read`.
-    """
-    if loaded["mismatched_keys"]:
-        key, stored, expected = min(loaded["mismatched_keys"])
-        return (
-            f"has {key} with the shape {list(stored)}, but its config.json requires "
-            f"{list(expected)}; the two files come from different models"
-        )
-    lacking = sorted(key for key in loaded["missing_keys"] if not key.startswith(new))
-    if lacking:
-        return f"lacks {listed(lacking)}, which its config.json requires"
-    surplus = sorted(key for key in loaded["unexpected_keys"] if OF_A_LAYER.search(key))
-    if surplus:
-        return f"has {listed(surplus)}, which its config.json does not describe"
-    for name, weight in network.named_parameters():
-        if not torch.isfinite(weight).all():
-            return f"has NaN or infinity in {name}: it is damaged, or its training diverged"
-    return ""
 
 
 def listed(keys: list[str]) -> str:

@@ -52,17 +52,15 @@ def vectors(
 
     With `similarity` cosine, vectors have length 1: their dot product is the cosine.
     """
-    if pooling == "cls":
-        states = hidden_states(model, packed, last_rows=cls_rows(packed), generator=generator)
-        return scaled(states[: len(packed)], similarity)
-    return pooled(hidden_states(model, packed, generator=generator), packed, pooling, similarity)
+    rows = cls_rows(packed) if pooling == "cls" else None
+    states = hidden_states(model, packed, last_rows=rows, generator=generator)
+    return scaled(states[: len(packed)] if rows else mean(states, packed), similarity)
 
 
 def pooled(states: Tensor, packed: Packed, pooling: str, similarity: str) -> Tensor:
     """Return each passage's vector [B, D], as in `vectors`, from the states of all rows [S, D]."""
-    if pooling == "cls":
-        return scaled(states[packed.starts[:-1].long()], similarity)
-    return scaled(mean(states, packed), similarity)
+    found = states[packed.starts[:-1].long()] if pooling == "cls" else mean(states, packed)
+    return scaled(found, similarity)
 
 
 def scaled(vectors: Tensor, similarity: str) -> Tensor:
@@ -135,32 +133,21 @@ def run(
     decoder has BERT layers, whatever the encoder. Rows attend only to the batch's `seen` rows.
     """
     distances = Distances.of(model, layers[0])
-    heads = model.config.num_attention_heads
-    positions = packed.positions if distances else None
+    whole = Grid(packed.layout, model.config.num_attention_heads, packed.positions)
+    seen = whole if packed.seen is None else whole.at(packed.seen)
+    product = product_type(states)
     dropout = architectures.dropout(model.config)
-
-    def apply(layer: nn.Module, states: Tensor, context: Tensor, to: Grid, of: Grid) -> Tensor:
-        mask = distances.mask(layer, to, of) if distances else None
-        call = _Call(to, of, mask, dropout, generator)
-        if hasattr(layer, "attn"):
-            return _pre_norm_layer(layer, states, context, call, distances)
-        return _layer(layer, states, context, call, distances)
-
-    def grid_of(rows: Rows | None) -> Grid:
-        if rows is None:
-            return whole
-        own = positions.index_select(0, rows.index) if distances else None
-        return Grid(rows.layout, heads, own)
-
-    def at(states: Tensor, rows: Rows | None) -> Tensor:
-        return states if rows is None else states.index_select(0, rows.index)
-
-    whole = Grid(packed.layout, heads, positions)
-    seen = grid_of(packed.seen)
-    for layer in layers[:-1]:
-        states = apply(layer, states, at(states, packed.seen), whole, seen)
-    context = at(states, packed.seen)
-    return apply(layers[-1], at(states, last_rows), context, grid_of(last_rows), seen)
+    for layer in layers:
+        context = states if packed.seen is None else states.index_select(0, packed.seen.index)
+        to = whole
+        if last_rows is not None and layer is layers[-1]:
+            to = whole.at(last_rows)
+            states = states.index_select(0, last_rows.index)
+        mask = distances.mask(layer, to, seen) if distances else None
+        call = _Call(to, seen, mask, product, dropout, generator)
+        apply = _pre_norm_layer if hasattr(layer, "attn") else _layer
+        states = apply(layer, states, context, call, distances)
+    return states
 
 
 def finish(model: nn.Module, states: Tensor) -> Tensor:
@@ -184,8 +171,10 @@ def read(
     and `of`, true where a row must not see another row. Every row must see at least one row.
     """
     heads = model.config.num_attention_heads
+    mask = ~hidden[:, None]
+    product = product_type(states)
     dropout = architectures.dropout(model.config)
-    call = _Call(Grid(to, heads), Grid(of, heads), ~hidden[:, None], dropout, generator)
+    call = _Call(Grid(to, heads), Grid(of, heads), mask, product, dropout, generator)
     return _layer(layer, states, context, call)
 
 
@@ -196,12 +185,14 @@ def read(
 class _Call:
     """How a layer is called: the rows of the grid `to` attend to the rows of the grid `of`.
 
-    mask: see `attention.attend`. dropout: the probability.
+    mask: see `attention.attend`. product: the dtype of products, to which states are cast once
+    instead of for each product. dropout: the probability.
     """
 
     to: Grid
     of: Grid
     mask: Tensor | None
+    product: torch.dtype
     dropout: float
     generator: torch.Generator | None
 
@@ -218,15 +209,15 @@ def _layer(
     Both are the same tensor, except in a last layer.
     """
     parts = architectures.parts(layer)
-    narrow = _narrow(context)
-    query = parts.query(narrow if states is context else _narrow(states))
+    narrow = context.to(call.product)
+    query = parts.query(narrow if states is context else states.to(call.product))
     key = parts.key(narrow)
     if distances and distances.rotary:
         query = distances.rotated(layer, query, call.to)
         key = distances.rotated(layer, key, call.of)
     mixed = attention.attend(query, key, parts.value(narrow), call.to, call.of, call.mask)
     states = parts.norm(states + drop(parts.mix(mixed), call.dropout, call.generator))
-    wide = parts.widen(_narrow(states))
+    wide = parts.widen(states.to(call.product))
     return parts.last_norm(states + drop(parts.narrow(wide), call.dropout, call.generator))
 
 
@@ -234,24 +225,19 @@ def _pre_norm_layer(
     layer: nn.Module, states: Tensor, context: Tensor, call: _Call, distances: Distances
 ) -> Tensor:
     """Apply a ModernBERT layer, with LayerNorm before each half and rotary attention."""
-    product = layer.attn.Wqkv
-    width = states.shape[1]
-    normed = _narrow(layer.attn_norm(context))
-    if states is context:
-        query, key, value = product(normed).split(width, dim=1)
-    else:
-        chosen = _narrow(layer.attn_norm(states))
-        weight = product.weight
-        bias = product.bias
-        query = functional.linear(chosen, weight[:width], None if bias is None else bias[:width])
-        both = functional.linear(normed, weight[width:], None if bias is None else bias[width:])
-        key, value = both.split(width, dim=1)
+
+    def products(rows: Tensor) -> tuple[Tensor, ...]:
+        return layer.attn.Wqkv(layer.attn_norm(rows).to(call.product)).chunk(3, dim=1)
+
+    query, key, value = products(context)
+    if states is not context:
+        query = products(states)[0]
     query = distances.rotated(layer, query, call.to)
     key = distances.rotated(layer, key, call.of)
     mixed = attention.attend(query, key, value, call.to, call.of, call.mask)
     share = layer.attn.attention_dropout
     states = states + drop(layer.attn.Wo(mixed), share, call.generator)
-    wide, gate = layer.mlp.Wi(_narrow(layer.mlp_norm(states))).chunk(2, dim=1)
+    wide, gate = layer.mlp.Wi(layer.mlp_norm(states).to(call.product)).chunk(2, dim=1)
     gated = drop(layer.mlp.act(wide) * gate, call.dropout, call.generator)
     return states + layer.mlp.Wo(gated.to(wide.dtype))
 
@@ -278,11 +264,6 @@ def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Ten
     draws = words.view(torch.int16)[:count].view(states.shape)
     torch.ge(draws, round(share * 65536) - 32768, out=kept)
     return states * kept.mul_(1 / (1 - share))
-
-
-def _narrow(states: Tensor) -> Tensor:
-    """Cast `states` to autocast's dtype, once instead of for each product."""
-    return states.to(product_type(states))
 
 
 def product_type(states: Tensor) -> torch.dtype:

@@ -1,12 +1,12 @@
 """New weights, as in BERT: matrices from N(0, initializer_range), biases 0, LayerNorm 1 and 0.
 
-transformers draws weights from torch's global generator. Here, they are drawn from a separate
-generator and depend only on its seed.
+torch and transformers draw weights from torch's global generator. Here, they are drawn again from a
+separate generator and depend only on its seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,8 +25,7 @@ def language_model(config: BertConfig, generator: Generator) -> BertForMaskedLM:
     """Make a new BERT with its LM head."""
     from transformers import BertForMaskedLM
 
-    with seeded(0):
-        model = BertForMaskedLM(config)
+    model = BertForMaskedLM(config)
     # The head's matrix is the matrix of the word embeddings.
     for part in (model.bert, model.cls.predictions.transform):
         draw(part, config.initializer_range, generator)
@@ -40,18 +39,8 @@ def layers(config: PretrainedConfig, number: int, generator: Generator) -> nn.Mo
     from transformers.models.bert.modeling_bert import BertLayer
 
     config = bert_config(config)
-    return new(
-        lambda: nn.ModuleList(BertLayer(config) for _ in range(number)),
-        config.initializer_range,
-        generator,
-    )
-
-
-def new(make: Callable[[], Part], spread: float, generator: Generator) -> Part:
-    """Make a module and draw its weights with the standard deviation `spread`."""
-    with seeded(0):
-        part = make()
-    return draw(part, spread, generator)
+    made = nn.ModuleList(BertLayer(config) for _ in range(number))
+    return draw(made, config.initializer_range, generator)
 
 
 def draw(part: Part, spread: float, generator: Generator) -> Part:
@@ -60,7 +49,7 @@ def draw(part: Part, spread: float, generator: Generator) -> Part:
     def one(module: nn.Module) -> None:
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=spread, generator=generator)
-        if isinstance(module, nn.Linear):
+        if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
 
     return part.apply(one).eval()

@@ -70,18 +70,13 @@ class Reader:
 
     # --- steps ------------------------------------------------------------------------------------
 
-    def steps(self, begin: int, end: int, *, ahead: bool = False) -> Iterator[Step]:
-        """Yield the steps begin .. end - 1; with `ahead`, a thread reads ahead."""
+    def steps(self, begin: int, end: int) -> Iterator[Step]:
+        """Yield the steps begin .. end - 1; a thread reads ahead."""
         at_once = max(1, PASSAGES_AT_ONCE // self.settings.batch)
-        groups = [(first, min(end, first + at_once)) for first in range(begin, end, at_once)]
-        if not ahead:
-            for group in groups:
-                yield from self.read(*group)
-            return
+        pending: list[Future[list[Step]]] = []
         with ThreadPoolExecutor(1) as thread:
-            pending: list[Future[list[Step]]] = []
-            for group in groups:
-                pending.append(thread.submit(self.read, *group))
+            for first in range(begin, end, at_once):
+                pending.append(thread.submit(self.read, first, min(end, first + at_once)))
                 if len(pending) == 2:
                     yield from pending.pop(0).result()
             for last in pending:

@@ -20,23 +20,22 @@ from cdmae.config.encoders import Pretraining
 from cdmae.config.objectives import AnyEncoder
 from cdmae.config.starts import Start
 from cdmae.fields import asdict
-from cdmae.files import complete
+from cdmae.files import complete, write_json
 from cdmae.masking import Corpus
-from cdmae.models import architectures, checkpoint, networks
+from cdmae.models import architectures, checkpoint, metadata, networks
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import Reader
-from cdmae.pretraining.result import Result
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
 from cdmae.training.loop import Schedule, Task
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import UNSCALED, Scaler
+from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig
+    from transformers import PretrainedConfig, PreTrainedModel
 
     from cdmae.training.state import State
 
@@ -90,25 +89,46 @@ def pretrain(
     )
     if commits:
         about["commits"] = commits
-    result = Result(model, settings, files.tokenizer, about)
     with ranks.joined(device) as group:
         if not settings.pretrained:
             if group.first:
                 with complete(output) as aside:
-                    result.write(aside, {})
+                    write(aside, model, settings, files.tokenizer, about)
             return
         reader = read(settings, model.config, files, seed)
         with states.opened(state, name, group) as saved:
-            trained = train(result, reader, saved, seed=seed)
+            about |= train(model, settings, reader, saved, seed=seed)
             if group.first:
                 with saved.finish(output) as aside:
-                    result.write(aside, trained)
+                    write(aside, model, settings, files.tokenizer, about)
 
 
-def train(result: Result, reader: Reader, saved: State, *, seed: int) -> dict[str, Any]:
-    """Train the model of `result` in place; return the training's records for ``about.json``."""
-    settings = result.settings
-    task = PretrainingTask(result, reader, saved, seed)
+def write(
+    folder: Path,
+    model: PreTrainedModel,
+    settings: AnyEncoder,
+    tokenizer: Path,
+    about: dict[str, Any],
+) -> None:
+    """Write the encoder with its LM head, its tokenizer and its origin, `about`, into a folder."""
+    folder.mkdir(exist_ok=True)
+    networks.write(folder, model)
+    metadata.write_tokenizer(folder, tokenizer, longest=architectures.positions(model.config))
+    if settings.pretrained:
+        metadata.write_modules(
+            folder,
+            width=model.config.hidden_size,
+            pooling=settings.pooling,
+            longest=settings.max_length,
+        )
+    write_json(folder / "about.json", about)
+
+
+def train(
+    model: PreTrainedModel, settings: Pretraining, reader: Reader, saved: State, *, seed: int
+) -> dict[str, Any]:
+    """Train a model in place; return the training's records for ``about.json``."""
+    task = PretrainingTask(model, settings, reader, saved, seed)
     seconds, notes = loop.train(task, saved)
     task.look(task.schedule.last)
     return {
@@ -126,29 +146,32 @@ class PretrainingTask(Task):
 
     action = "pretrain"
 
-    def __init__(self, result: Result, reader: Reader, saved: State, seed: int) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        settings: Pretraining,
+        reader: Reader,
+        saved: State,
+        seed: int,
+    ) -> None:
         """Build the network; raise `InputError` for a batch that does not fit."""
         device = saved.group.device
-        self.settings = result.settings
-        self.schedule = schedule(self.settings, len(reader))
+        self.settings = settings
+        self.schedule = schedule(settings, len(reader))
         self.reader = reader
         self.saved = saved
         self.seed = seed
-        model = result.model.to(device)
-        kind = objectives.objective(self.settings.objective)
-        self.network = kind(model, self.settings, seed).to(device)
-        self.shown = self.network.shown
+        self.rows = micro_batch(model.config, settings, device)
+        kind = objectives.objective(settings.objective)
+        self.network = kind(model.to(device), settings, seed).to(device)
         self.sample = None
         if saved.writes and self.network.probed:
-            rows = micro_batch(model.config, self.settings, device)
-            self.sample = probes.sample(reader, rows, device)
+            self.sample = probes.sample(reader, self.rows, device)
         self.probed = probes.steps(self.schedule.last)
 
     def batches(self, begin: int) -> Iterator[Step]:
         """Read the steps from `begin` on; look at the network before each of them."""
-        ahead = self.saved.group.device.type == "cuda"
-        steps = self.reader.steps(begin, self.schedule.last, ahead=ahead)
-        for number, step in enumerate(steps, begin):
+        for number, step in enumerate(self.reader.steps(begin, self.schedule.last), begin):
             self.look(number)
             yield step
 
@@ -163,15 +186,14 @@ class PretrainingTask(Task):
     def learn(self, batch: Step, step: int, scaler: Scaler) -> dict[str, Tensor]:
         """Add the gradient of a batch; see `learn`."""
         group = self.saved.group
-        return learn(
-            self.network, batch, self.settings, group, seed=self.seed, step=step, scaler=scaler
-        )
+        how = {"seed": self.seed, "step": step, "scaler": scaler}
+        return learn(self.network, batch, self.rows, group, **how)
 
 
 def learn(
     network: nn.Module,
     batch: Step,
-    settings: Pretraining,
+    rows: int,
     group: Ranks,
     *,
     seed: int,
@@ -180,24 +202,24 @@ def learn(
 ) -> dict[str, Tensor]:
     """Add the gradient of a global batch's scaled loss to the weights; return the step's numbers.
 
-    Gradient and numbers are this process's shares of the sums over all processes. Dropout is drawn
-    for (seed, step counted from 1, micro-batch, process).
+    rows: of a micro-batch. Gradient and numbers are this process's shares of the sums over all
+    processes. Dropout is drawn for (seed, step counted from 1, micro-batch, process).
     """
     device = group.device
-    total: dict[str, Tensor] = {}
+    precision = network.settings.precision
+    parts = batch.batches(rows, device, group.rank, group.size)
 
     def dropout(index: int) -> torch.Generator:
         return setup.generator(device, seed, "dropout", step + 1, index, group.rank)
 
-    rows = micro_batch(network.model.config, settings, device)
-    parts = batch.batches(rows, device, group.rank, group.size)
     if hasattr(network, "prepare"):
         parts = list(parts)
         generators = [dropout(index) for index in range(len(parts))]
-        with setup.autocast(settings.precision, device):
+        with setup.autocast(precision, device):
             parts = network.prepare(parts, generators, group)
+    total: dict[str, Tensor] = {}
     for index, part in enumerate(parts):
-        with setup.autocast(settings.precision, device):
+        with setup.autocast(precision, device):
             loss, numbers = network(part, dropout(index))
         scaler.scale(loss).backward()
         for name, value in {"loss": loss.detach(), **numbers}.items():

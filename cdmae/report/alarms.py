@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pandas as pd
+
 from cdmae.config.kinds import TEACHERS
-from cdmae.formats import listed, points, probability
+from cdmae.formats import listed, percent, points, probability
 from cdmae.report import columns
 from cdmae.report.columns import Column
 from cdmae.report.comparisons import Pair, tested
@@ -17,6 +19,8 @@ CAUSES = (
     "training; a pre-training that replaces the contrastive one; too few labels; judged passages "
     "that are not the only right ones, so that hard negatives are often right answers."
 )
+JUDGED = "Judged@10"
+LESS_JUDGED = 0.1  # a difference in the share of judged passages that decides between systems
 INITIAL = "the knowledge of the initial weights"  # in a note of `cdmae.training.loop`
 
 
@@ -31,7 +35,7 @@ class Alarm(NamedTuple):
 def alarms(facts: Facts) -> list[Alarm]:
     """List the alarms of the run."""
     column = columns.reported(facts)
-    return noted(facts) + (worse_than_input(facts, column) if column else [])
+    return noted(facts) + (worse_than_input(facts, column) if column else []) + unjudged(facts)
 
 
 def noted(facts: Facts) -> list[Alarm]:
@@ -67,6 +71,27 @@ def worse_than_input(facts: Facts, column: Column) -> list[Alarm]:
                 f"({probability(gap.p)}): use {other} instead.{_taught(facts, name)}"
             )
             found.append(Alarm(name, words, CAUSES if entry.kind == "retriever" else ""))
+    return found
+
+
+def unjudged(facts: Facts) -> list[Alarm]:
+    """List the systems that found more unjudged passages than others, where a pool was judged."""
+    found = []
+    for target in facts.targets:
+        if facts.config.collections[target.collection].source == "queries":
+            shares = {}
+            for name in facts.systems:
+                values = facts.values.get((name, target, JUDGED), pd.DataFrame())
+                shares[name] = values.mean(axis=None)
+            highest = max(shares.values())
+            for name, share in shares.items():
+                if share < highest - LESS_JUDGED:
+                    words = (
+                        f"has grades for {percent(share)} of its best ten passages on {target}, "
+                        f"other systems for up to {percent(highest)}, so its scores are too low: "
+                        "judge its passages, too, with ./run serve --judge."
+                    )
+                    found.append(Alarm(name, words))
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from cdmae.errors import InputError, Interrupted
 from cdmae.log import Progress, say
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
-from cdmae.training.scaling import Scaler
+from cdmae.training.setup import Scaler
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
@@ -53,14 +53,13 @@ class Schedule:
 class Task:
     """One kind of training: its weights and settings, and its part of every step.
 
-    network: all weights to train. shown: the losses on the progress line.
+    network: all weights to train.
     """
 
     network: nn.Module
     settings: Pretraining | Stage
     schedule: Schedule
     action = "train"
-    shown: Sequence[str] = ("loss",)
 
     def batches(self, begin: int) -> Iterable[Any]:
         """Return the batches from the step `begin` on, counted from 0."""
@@ -99,7 +98,7 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
     meter = Meter(group.device)
     parts = {"network": task.network, "optimiser": adam, "meter": meter, "scaler": scaler}
     label = f"{task.action} {saved.name}"
-    with setup.stopping() as stop:
+    with setup.stopping() as requested:
         begun = time.monotonic() - resume(saved, parts)
         with Progress(schedule.last, label=label, start=saved.step) as progress:
             # draw
@@ -107,13 +106,16 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                 rate = setup.learning_rate(
                     done - 1, schedule.steps, schedule.warmup, settings.learning_rate
                 )
-                setup.set_rate(adam, rate)
+                for each in adam.param_groups:
+                    each["lr"] = rate
                 # forward and backward
                 numbers = task.learn(batch, done - 1, scaler)
                 # reduce, clip, update
                 add_up(parameters, numbers, group)
                 scaler.unscale_(adam)
-                numbers["gradient_norm"] = setup.clip(parameters, settings.max_grad_norm)
+                numbers["gradient_norm"] = nn.utils.clip_grad_norm_(
+                    parameters, settings.max_grad_norm, foreach=True
+                )
                 scaler.step(adam)
                 scaler.update()
                 adam.zero_grad()
@@ -121,13 +123,13 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                 skipped = scaler.skips(numbers["gradient_norm"])
                 if not skipped:
                     meter.add(numbers)
-                progress.advance(**{loss: numbers[loss] for loss in task.shown})
+                progress.advance(loss=numbers["loss"])
                 last = done == schedule.last
                 write_row = (last or done % schedule.interval == 0) and meter.count > 0
                 # The result may be lost until the workflow has recorded it.
                 save = last
                 if group.size == 1 or done % ASKED == 0:
-                    save = group.any(bool(stop.requested) or saved.due()) or last
+                    save = group.any(bool(requested) or saved.due()) or last
                 if (write_row or save) and not skipped:
                     values = floats(numbers)
                     # The clock decides on saves, but not on notes and faults.
@@ -136,16 +138,16 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                     warm = write_row and done > schedule.warmup
                     check_numbers(values, done, settings.learning_rate, warm=warm)
                 if write_row:
-                    row = {"step": done, **meter.means()}
-                    saved.add(CURVE, **row, skipped=scaler.skipped, learning_rate=rate)
+                    saved.add(CURVE, step=done, **meter.means(), learning_rate=rate)
                 # save, and stop if a process was asked to
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
                     saved.save(done, {"seconds": time.monotonic() - begun, **state})
-                    if not last and group.any(bool(stop.requested)):
+                    if not last and group.any(bool(requested)):
+                        cause = requested[0] if requested else "a signal"
                         raise Interrupted(
-                            f"{stop.requested or 'a signal'}: {saved.name} is saved at step "
-                            f"{done:,}; run it again to resume"
+                            f"{cause}: {saved.name} is saved at step {done:,}; run it again to "
+                            "resume"
                         )
     return time.monotonic() - begun, meter.notes
 
@@ -214,7 +216,6 @@ def check_numbers(numbers: dict[str, float], step: int, peak: float, *, warm: bo
 
     peak: of the learning rate. warm: whether the warm-up is over.
     """
-    fault = ""
     lost = [name for name in ("loss", "gradient_norm") if not math.isfinite(numbers[name])]
     if lost:
         name = lost[0]
@@ -224,10 +225,11 @@ def check_numbers(numbers: dict[str, float], step: int, peak: float, *, warm: bo
             f"collapsed: all inputs of step {step:,} are the same to the model (relative spread "
             f"{numbers['spread']:.1g})"
         )
-    if fault:
-        raise InputError(
-            f"training {fault}; lower learning_rate (now {peak:g}) or lengthen the warm-up"
-        )
+    else:
+        return
+    raise InputError(
+        f"training {fault}; lower learning_rate (now {peak:g}) or lengthen the warm-up"
+    )
 
 
 def resume(saved: State, parts: dict[str, Any]) -> float:
@@ -236,6 +238,7 @@ def resume(saved: State, parts: dict[str, Any]) -> float:
     if payload is None:
         return 0.0
     for part, owner in parts.items():
-        owner.load_state_dict(payload[part])
+        if payload[part]:  # the scaler has no state except in fp16
+            owner.load_state_dict(payload[part])
     say(f"{saved.name} resumes from step {saved.step:,}")
     return payload["seconds"]

@@ -1,4 +1,4 @@
-"""Shared parts of all trainers: device, precision, optimiser, schedule, random generators, signals.
+"""Shared parts of all trainers: device, precision, random generators, optimiser, schedule, signals.
 
 `cdmae.training.loop` and the trainers call these functions. None of them uses torch's global
 generator.
@@ -13,16 +13,18 @@ import signal
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from types import FrameType
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from cdmae.errors import InputError
 
 # termination request, Ctrl-C, and SLURM's warning before preemption
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}  # the dtype of a precision's products
 TENSOR_CORES = (7, 0)  # the compute capability from which fp16 products are faster than float32's
+LEAST_SCALE = 0.005  # at a smaller scale of the loss, no gradient needs to overflow
 M_TRIM_THRESHOLD = -1  # of malloc.h
 M_MMAP_MAX = -4
 
@@ -90,6 +92,43 @@ def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
     return torch.autocast(on.type, NARROW[chosen]) if chosen in NARROW else nullcontext()
 
 
+class Scaler(torch.amp.GradScaler):
+    """The scale of one training's loss in float16; in other precisions it does nothing.
+
+    float16 has no numbers between 0 and 6e-8, where many gradients are. The loss is therefore
+    multiplied by a scale before the backward pass, and the gradients are divided by it afterwards
+    (Micikevicius et al. 2018, arXiv:1710.03740). If a gradient overflows, the step is skipped: it
+    changes no weight, but counts as a step of the schedule, and the scale is halved. torch's scaler
+    begins at 65,536 and doubles the scale after 2,000 steps without an overflow.
+
+    Processes first add up their gradients. An overflow in one of them is then found in all.
+    """
+
+    def __init__(self, name: str, on: torch.device) -> None:
+        """Scale the losses of a training in the precision `name`."""
+        super().__init__(on.type, enabled=precision(name, on) == "fp16")
+        # torch makes the scale on the first use; a process without texts would have none
+        self.scale(torch.zeros((), device=on))
+
+    def skips(self, gradient_norm: Tensor) -> bool:
+        """Return whether the step of the last `update` was skipped.
+
+        gradient_norm: the norm of all gradients, 0-d; in fp16, this waits for the device. Raises
+        `InputError` if the gradients overflow at any scale.
+        """
+        if not self.is_enabled() or gradient_norm.isfinite():
+            return False
+        if self.get_scale() < LEAST_SCALE:
+            raise InputError(
+                "training diverged: the gradients overflow in fp16, however small the loss is "
+                "scaled; lower learning_rate, or set precision to fp32"
+            )
+        return True
+
+
+UNSCALED = Scaler("fp32", torch.device("cpu"))  # for a gradient outside a training
+
+
 # --- randomness -----------------------------------------------------------------------------------
 
 
@@ -122,12 +161,6 @@ def adamw(parameters: Iterable[nn.Parameter], weight_decay: float) -> torch.opti
     return torch.optim.AdamW(groups, lr=0.0, fused=True)
 
 
-def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of the next step."""
-    for group in optimiser.param_groups:
-        group["lr"] = rate
-
-
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
     """Return the learning rate of update `step` of `steps`, counted from 0.
 
@@ -139,39 +172,29 @@ def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
     return peak * max(0, steps - step) / max(1, steps - warmup)
 
 
-def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:
-    """Scale gradients to a global norm of at most `max_norm`; return the norm before that."""
-    return nn.utils.clip_grad_norm_(list(parameters), max_norm, foreach=True)
-
-
 # --- signals --------------------------------------------------------------------------------------
 
 
-@dataclass
-class Stop:
-    """The name of the signal that requested a stop, or an empty text."""
-
-    requested: str = ""
-
-
 @contextmanager
-def stopping() -> Iterator[Stop]:
-    """Within the context, turn SIGTERM, SIGINT and SIGUSR1 into a request for the loop to stop.
+def stopping() -> Iterator[list[str]]:
+    """Yield a list that collects the names of signals: requests for the loop to stop.
+
+    The signals are SIGTERM, SIGINT and SIGUSR1.
 
     A repeated signal has no further effect: Snakemake sends Ctrl-C twice, and the state must still
     be saved.
     """
-    stop = Stop()
+    requested: list[str] = []
     before = {}
 
     def request(number: int, _: FrameType | None) -> None:
-        stop.requested = signal.Signals(number).name
+        requested.append(signal.Signals(number).name)
 
     # only the main thread can set handlers
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, request) for number in SIGNALS}
     try:
-        yield stop
+        yield requested
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

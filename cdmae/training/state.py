@@ -4,12 +4,17 @@ A state folder is outside the declared outputs, because Snakemake deletes output
 after a failure::
 
     step-00000400.pt     everything needed at step 400, and the tables so far
-    lease, lease.lock    the process that trains here (`cdmae.training.leases`)
+    lease, lease.lock    the process that trains here
     about.json           of the result, once it is written
     .shared/             arrays that the processes of this training share
 
 A state is written to a temporary file, synced and renamed; then the earlier state is deleted. A job
 never deletes the last one: only the workflow knows that the result is recorded.
+
+Only one process trains in a folder. A killed workflow engine may leave a trainer running, and a
+cluster may start a job again that still runs on another node. The system's lock on ``lease.lock``
+is released even if the process crashes; without such locks, as on some network file systems,
+filelock keeps a marker file instead.
 """
 
 from __future__ import annotations
@@ -25,17 +30,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
 
 from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError, cause
 from cdmae.files import complete, write_text
-from cdmae.training import leases
 from cdmae.training.ranks import Ranks
 
 # maximum share of the time for saving: large models on slow disks save less often
 SAVING_SHARE = 0.05
 ALONE = Ranks()
 SHARED = ".shared"
+WAIT = 5.0  # seconds for a trainer that is ending to release the folder
 
 Arrays = dict[str, np.ndarray]
 Share = Callable[[str, Callable[[], Arrays]], Arrays]  # as `State.share`
@@ -48,10 +54,7 @@ def unshared(name: str, make: Callable[[], Arrays]) -> Arrays:
 
 def save_seconds() -> float:
     """Return the seconds between two states: ``CDMAE_SAVE_SECONDS``, 60 if it is not set."""
-    text = os.environ.get("CDMAE_SAVE_SECONDS", "60")
-    if not text.replace(".", "", 1).isdigit():
-        raise InputError(f"CDMAE_SAVE_SECONDS is {text!r}; expected a number of seconds from 0")
-    return float(text)
+    return float(os.environ.get("CDMAE_SAVE_SECONDS", "60"))
 
 
 class State:
@@ -69,19 +72,13 @@ class State:
         self.writes = writes
         self.step = 0
         self.tables: dict[str, list[list[str]]] = {}
-        self._saved_at = time.monotonic()
-        self._pause = save_seconds()
+        self._due = time.monotonic() + save_seconds()
 
     def add(self, table: str, **values: float) -> None:
         """Append a row to a table; the names of its first values become the header."""
         rows = self.tables.setdefault(table, [[*values]])
         numbers = [values[name] for name in rows[0]]
         rows.append([str(each) if isinstance(each, int) else f"{each:.6g}" for each in numbers])
-
-    def write_table(self, table: str, folder: Path) -> None:
-        """Write a table, header and rows, as a file of that name."""
-        lines = ["\t".join(row) + "\n" for row in self.tables[table]]
-        write_text(folder / table, "".join(lines))
 
     def latest(self) -> dict[str, Any] | None:
         """Return the payload of the newest state, or None; tensors are on the CPU.
@@ -112,13 +109,13 @@ class State:
             _save({"step": step, "tables": self.tables, **payload}, part)
         for old in self._states()[:-1]:
             old.unlink()
-        self._saved_at = time.monotonic()
+        now = time.monotonic()
         seconds = save_seconds()  # 0 saves after every step, whatever the cost
-        self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0
+        self._due = now + (max(seconds, (now - begun) / SAVING_SHARE) if seconds else 0.0)
 
     def due(self) -> bool:
         """Return whether the next save is due."""
-        return self.writes and time.monotonic() - self._saved_at >= self._pause
+        return self.writes and time.monotonic() >= self._due
 
     def share(self, name: str, make: Callable[[], Arrays]) -> Arrays:
         """Return the arrays that `make` returns; of several processes, only the first calls it.
@@ -146,8 +143,8 @@ class State:
         with complete(output) as aside:
             aside.mkdir()
             yield aside
-            for table in self.tables:
-                self.write_table(table, aside)
+            for table, rows in self.tables.items():
+                write_text(aside / table, "".join("\t".join(row) + "\n" for row in rows))
         shutil.copyfile(output / "about.json", self.folder / "about.json")
 
     def _states(self) -> list[Path]:
@@ -167,14 +164,27 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
         yield State(folder, name, group)
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with leases.held(folder, name):
+    owner = folder / "lease"
+    lock = FileLock(folder / "lease.lock", timeout=WAIT)
+    try:
+        lock.acquire()
+    except Timeout:
+        process = owner.read_text(encoding="utf-8") if owner.exists() else "another process"
+        raise InputError(
+            f"{name} is being trained already, by {process}; wait for it or end it ({folder})"
+        ) from None
+    try:
+        job = os.environ.get("SLURM_JOB_ID", "")
+        host = os.uname().nodename
+        write_text(owner, f"process {os.getpid()} on {host}" + (f", job {job}" if job else ""))
         for path in folder.glob(".*.part"):  # a kill during a save leaves unfinished files
             path.unlink()
         shutil.rmtree(folder / SHARED, ignore_errors=True)
-        try:
-            yield State(folder, name, group, writes=True)
-        finally:
-            shutil.rmtree(folder / SHARED, ignore_errors=True)
+        yield State(folder, name, group, writes=True)
+    finally:
+        shutil.rmtree(folder / SHARED, ignore_errors=True)
+        owner.unlink(missing_ok=True)
+        lock.release()
 
 
 def _save(payload: dict[str, Any], path: Path) -> None:

@@ -192,9 +192,10 @@ NEAR = " ".join(changed(sentences(1), 2, 1))  # of text(1)
 
 def divided(*entries):
     """The passages, and the queries as (id, text, passages)."""
-    passages, queries = division.divide(entries, held_out=True)
-    rows = list(queries[["query_id", "text", "passage_id"]].itertuples(index=False, name=None))
-    return [name for name, _ in passages], rows
+    passages, judged = division.divide(entries, held_out=True)
+    by_query = judged.groupby(["query_id", "text"], sort=False)["passage_id"].agg(list)
+    rows = [(*query, names) for query, names in by_query.items()]
+    return passages["name"].tolist(), rows
 
 
 def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():

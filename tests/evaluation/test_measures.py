@@ -48,14 +48,8 @@ QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
         ("nDCG@2", (1 / math.log2(3)) / (2 + 1 / math.log2(3))),
         ("RR", 1 / 2), ("RR(rel=2)@10", 1 / 4), ("R(rel=2)@3", 0), ("R(rel=2)@10", 1), ("AP", (1 / 2 + 2 / 4) / 3),
         ("Rprec", 1 / 3),  # of the first three, as many as are relevant
-        ("Bpref", 0),  # the one judged irrelevant passage stands above all relevant ones
-        ("IPrec@0.5", 2 / 4),  # the highest precision from a recall of .5 on
-        ("SetF", 2 * (2 / 4) * (2 / 3) / (2 / 4 + 2 / 3)),
         ("Judged@3", 2 / 3),
         ("Judged@10", 3 / 4),  # of the four that the run has
-        # overlap with the ideal 9, 7, 8 at depths 1 to 4, of which a depth weighs half of the one
-        # before
-        ("Compat(p=0.5)", (0 + 1 / 2 / 2 + 1 / 3 / 4 + 2 / 4 / 8) / (1 + 1 / 2 + 1 / 4 + 3 / 4 / 8)),
     ],
 )  # fmt: skip
 def test_measures_by_hand(name, expected):
@@ -71,16 +65,6 @@ def test_queries_without_judgments_are_left_out_and_without_hits_count_nothing()
     assert frame["value"].tolist() == [0, 1, 0] * 2
     assert measure(run_of([1], [2]), qrels_of(), ["a", "b"], ["R@10"]).empty
     assert values(run_of([], []), qrels_of((0, 3, 1)), "R@10") == [0]
-
-
-def test_grades_below_0_are_judged_and_not_relevant():
-    """Also where a query has no others, which crashes trec_eval's C code after some calls."""
-    run = run_of([1, 2], [5, 1])
-    negative = qrels_of((0, 1, -1), (0, 7, -100), (1, 5, 2), (1, 1, -2))
-    for _ in range(50):
-        frame = measure(run, negative, ["a", "b"], NAMES)
-    pd.testing.assert_frame_equal(frame, measure(run, negative.clip(lower=0), ["a", "b"], NAMES))
-    assert values(run, negative, "Judged@10") == [1 / 2, 1]
 
 
 def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
@@ -124,9 +108,8 @@ def test_measures_are_those_of_the_exported_run(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        *((name, "means that ") for name in ("ndcg@10", "R", "nDCG(rel=2)@10", "ERR@10", "R(")),
+        *((name, "means that ") for name in ("ndcg@10", "nDCG(rel=2)@10", "R(")),
         ("MRR@10", "RR@10, the notation of ir_measures"),
-        ("RR@10 ", "RR@10, the notation of ir_measures"),
         ("P(rel=2, cutoff=5)", "P(rel=2)@5, the notation of ir_measures"),
     ],
 )  # fmt: skip

@@ -18,9 +18,9 @@ SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, *range(5, 38), 3], [2, *range(11, 22),
 EVERY = pytest.mark.parametrize("family", ALL)
 
 
-def theirs(network, sequences=SEQUENCES):
+def theirs(network):
     """The last states by transformers, its padding cut away: [S, D]."""
-    read = padded(sequences, network.config.pad_token_id)
+    read = padded(SEQUENCES, network.config.pad_token_id)
     return network(**read).last_hidden_state[read["attention_mask"].bool()]
 
 
@@ -30,25 +30,11 @@ def close(one, other, tolerance, name=""):
     )
 
 
-@EVERY
-@pytest.mark.parametrize("sequences", [SEQUENCES, [[2, *range(5, 25), 3]] * 2])
-def test_states_are_those_of_transformers(family, sequences):
-    """Of passages of different lengths and of the same, some longer than ModernBERT's windows."""
-    network = model(family)
-    with torch.no_grad():
-        expected = theirs(network, sequences)
-        found = transformer.hidden_states(network, packed.pack(sequences))[: len(expected)]
-        vectors = transformer.vectors(network, packed.pack(sequences), "mean")
-    close(found, expected, 2e-5)
-    means = [part.mean(0) for part in expected.split([len(each) for each in sequences])]
-    close(vectors, torch.stack(means), 2e-5)
-
-
 @pytest.mark.parametrize(
     ("family", "long"), [*((family, attention.LONG) for family in ALL), ("bert", 1)]
 )
-def test_gradients_are_those_of_transformers(family, long, monkeypatch):
-    """Of all weights: from all rows, and from the last layer at chosen rows alone; by both ways of
+def test_states_and_gradients_are_those_of_transformers(family, long, monkeypatch):
+    """Gradients of all weights: from all rows, and from the last layer at chosen rows alone; by both ways of
     padded attention.
 
     In float64, of which transformers computes rotations in float32.
@@ -106,28 +92,37 @@ def test_the_language_model_head_is_that_of_transformers(family):
     ],
 )
 def test_every_objective_trains_every_architecture(family, name):
-    """A loss that does not depend on micro-batches or on two processes that share them; a gradient
-    for every weight.
+    """A loss that does not depend on micro-batches; a gradient for every weight; the same dropout
+    for the same generator.
     """
     start = model(family, "encoder")
     network = objective(name)(start, as_objective(name, SETTINGS), seed=5).eval()
     step = next(reader(name).steps(0, 1))
     (batch,) = ready(network, whole(step))
     loss, numbers = network(batch)
-    shared = [list(step.batches(15, CPU, rank, 2)) for rank in (0, 1)]
-    assert len(shared[0]) == len(shared[1]) > 1 and sum(
-        part.share for part in sum(shared, [])
-    ) == pytest.approx(1)
-    parts, shown = zip(
-        *(network(part) for part in ready(network, *shared[0], *shared[1])), strict=True
-    )
+    batches = list(step.batches(15, CPU))
+    assert len(batches) > 1
+    parts, shown = zip(*map(network, ready(network, *batches)), strict=True)
     close(sum(parts), loss, 1e-5)
     for side in ("encoder_loss", "decoder_loss"):
         close(sum(part[side] for part in shown), numbers[side], 1e-5)
     assert loss.isfinite() and float(numbers["spread"]) > 0
-    ours, small = gradients(network, loss), gradients(network, sum(parts))
+    ours = gradients(network, loss)
+    small = gradients(network, sum(parts))
     for key, gradient in ours.items():
         close(gradient, small[key], 2e-4, key)
     assert all(gradient.isfinite().all() for gradient in ours.values())
     one, again = (network(batch, setup.generator(CPU, 1, "drop"))[0] for _ in range(2))
     assert torch.equal(one, again)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_dropout_keeps_the_mean(kind):
+    """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers
+    alike.
+    """
+    ones = torch.ones(1000, 400, dtype=kind)
+    found = transformer.drop(ones, 0.1, setup.generator(CPU, 3, "drop"))
+    assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
+    shares = (found.view(-1, 4) == 0).float().mean(0)
+    assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)

@@ -1,7 +1,7 @@
 """What a CPU can tell of the paths that CUDA takes.
 
-`like_cuda` lets the CPU take them: rows without filler, the packed kernel (`varlen.varlen_attn`,
-which checks what torch's demands), and the casts of CUDA's autocast, for which a build without CUDA
+`like_cuda` lets the CPU take them: rows without filler, the packed kernel (`varlen_attn`, which
+checks what torch's demands), and the casts of CUDA's autocast, for which a build without CUDA
 has no tensors.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 from transformers import BertConfig
-from varlen import varlen_attn
 
 from benchmarks import gpu, pretraining
 from cdmae.models import attention, packed, transformer
@@ -30,6 +30,19 @@ WIDE = {
     "cross_entropy", "cumsum", "exp", "layer_norm", "log", "log1p", "log_softmax", "nll_loss", "norm", "normalize",
     "pow", "softmax", "sum",
 }  # fmt: skip
+
+
+def varlen_attn(q, k, v, starts_q, starts_k, max_q, max_k):
+    """Compute what torch's kernel computes, one passage after the other; NaN in all other rows."""
+    assert starts_q.dtype == starts_k.dtype == torch.int32
+    assert max_q >= starts_q.diff().max()
+    assert max_k >= starts_k.diff().max()
+    out = torch.full_like(q, torch.nan)
+    for b in range(len(starts_k) - 1):
+        to, of = slice(starts_q[b], starts_q[b + 1]), slice(starts_k[b], starts_k[b + 1])
+        scores = torch.einsum("qhd,khd->hqk", q[to], k[of]) * q.shape[-1] ** -0.5
+        out[to] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v[of])
+    return out
 
 
 class CudaAutocast(TorchFunctionMode):
@@ -135,5 +148,24 @@ def test_a_micro_batch_of_bert_base_fills_a_third_of_an_h100(monkeypatch):
     assert rows == int(0.35 * card.total_memory / (14 * 55296)) == 38_399
     twice = trainer.micro_batch(BertConfig(), SimpleNamespace(passes=2, held_layers=2), CUDA)
     assert twice == pytest.approx(rows * 14 / 26, abs=1), "the encoder's second pass is held, too"
-    logits = _prediction.LOGITS_AT_ONCE["cuda"] * 2 * 2  # a product in bfloat16, and its softmax
-    assert rows * 14 * 44 * 768 + logits + 16 * 110e6 < 0.3 * card.total_memory
+
+
+@pytest.mark.parametrize(
+    ("size", "kind", "capability", "kernel"),
+    [
+        (64, torch.bfloat16, 8, "varlen"), (256, torch.float16, 9, "varlen"),
+        (26, torch.bfloat16, 8, "grid"), (264, torch.bfloat16, 8, "grid"),
+        (64, torch.float32, 8, "grid"), (64, torch.float16, 7, "grid"),
+    ],
+)  # fmt: skip
+def test_the_packed_kernel_is_given_what_it_takes(size, kind, capability, kernel, monkeypatch):
+    """Heads of a multiple of 8 numbers, at most 256, in half precision, from the A100 on; tensors
+    that only say that they are on CUDA.
+    """
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (capability, 5))
+    monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")
+    monkeypatch.setattr(attention, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))
+    grid = attention.Grid(packed.pack([[2, 7, 3], [2, 3]]).layout, 3)
+    with FakeTensorMode():
+        states = torch.empty(4, 3 * size, dtype=kind, device="cuda")
+        assert attention.attend(states, states, states, grid, grid) == kernel

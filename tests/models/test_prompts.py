@@ -3,16 +3,13 @@
 import numpy as np
 import pytest
 from tiny_tokenizers import KINDS
-from tiny_training import PASSAGES, data_of, stage, train
+from tiny_training import data_of, stage, train
 
 from cdmae.errors import InputError
-from cdmae.files import read_json
 from cdmae.finetuning import retriever as trainer
 from cdmae.models import checkpoint, sequences
-from cdmae.models.ragged import Ragged
 from cdmae.models.sequences import Prompt
 from cdmae.retrieval import vectors
-from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import read_backend
 
 PROMPTS = {"query_prompt": "bada: ", "passage_prompt": "fika, gule: "}
@@ -51,19 +48,6 @@ def test_training_reads_what_the_tokenizer_makes_of_prompt_and_text(tiny, tmp_pa
     for sequence, text, length in ((read[0], query, 16), (read[4], passage, 32)):
         pieces.enable_truncation(length)
         assert sequence.tolist() == pieces.encode(text).ids
-
-
-def test_without_prompts_files_and_sequences_are_as_before(tiny, tmp_path):
-    plain = stage("retriever").model()
-    model = checkpoint.start_model(tiny.encoder, "retriever", **plain)
-    checkpoint.save(tmp_path, model, tiny.encoder, {})
-    assert not PROMPTS.keys() & read_json(tmp_path / "cdmae.json").keys()
-    assert set(read_json(tmp_path / "config_sentence_transformers.json")) == {"similarity_fn_name"}
-    tokens = read_tokens(tiny.tokens)
-    rows = np.arange(PASSAGES)
-    ours = sequences.texts(model, "passage", tokens, rows)
-    single = sequences.frame(Ragged(tokens.ids, tokens.starts).take(rows, 30), model.vocabulary)
-    np.testing.assert_array_equal(ours.values, single.values)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae.models import ragged, sequences
+from cdmae.models import sequences
 from cdmae.models.ragged import Ragged
 from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary
@@ -56,27 +56,6 @@ def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length):
     )
     assert found.values.tolist() == sum(expected["input_ids"], [])
     assert found.types.tolist() == sum(expected["token_type_ids"], [])
-
-
-def test_ragged_by_hand():
-    """Passages in the order asked for, cut, some values of each; framed, an empty one has [CLS] = 2
-    and [SEP] = 3.
-    """
-    whole = Ragged.of([[11, 12, 13, 14], [21], [], [31, 32]])
-    inner = whole.take(np.array([3, 0, 2, 1]), 3)
-    assert inner.values.tolist() == [31, 32, 11, 12, 13, 21]
-    kept = inner.keep(inner.values % 2 == 1)
-    assert (kept.values.tolist(), kept.lengths.tolist()) == ([31, 11, 13, 21], [1, 2, 0, 1])
-    special = np.arange(40) < 5
-    framed = sequences.frame(
-        inner, Vocabulary(40, 0, 2, 3, 4, special, np.flatnonzero(~special), ~special)
-    )
-    assert framed.values.tolist() == [2, 31, 32, 3, 2, 11, 12, 13, 3, 2, 3, 2, 21, 3]
-    assert framed.starts.tolist() == [0, 4, 9, 11, 14]
-    inside = ragged.content(framed.starts)
-    assert framed.values[inside].tolist() == inner.values.tolist()
-    cut = framed.cut(slice(1, 3))
-    assert (cut.values.tolist(), cut.starts.tolist()) == ([2, 11, 12, 13, 3, 2, 3], [0, 5, 7])
 
 
 def test_chunks_cover_every_row_once_sorted_and_within_the_budget():

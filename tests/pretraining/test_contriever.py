@@ -48,11 +48,3 @@ def test_a_share_of_the_tokens_of_a_crop_is_deleted():
     assert not masked.chosen.any()
     other = reader(deletion=0.1, seed=4).read(0, 1)[0].sides["encoder"]
     assert not np.array_equal(other.inputs.lengths, masked.inputs.lengths)
-
-
-def test_settings_without_effect_are_named():
-    plain = as_objective("contriever", SETTINGS)
-    unread = {"encoder_masking", "encoder_ratio", "importance", "sigma"}
-    assert set(plain.unread) >= unread
-    assert not unread & plain.values().keys()
-    assert plain.maskings == ()

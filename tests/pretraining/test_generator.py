@@ -9,7 +9,7 @@ import torch
 import transformers
 from any_kind import as_objective
 from tiny_objectives import CPU, SETTINGS, D, V, first, gradients, language_model, same, whole
-from transformers import BertConfig, BertForMaskedLM, BertTokenizer, ElectraConfig
+from transformers import BertForMaskedLM, BertTokenizer, ElectraConfig
 
 from cdmae.errors import InputError
 from cdmae.pretraining.objectives.simlm import SimLm
@@ -27,17 +27,9 @@ SIZES = {
 def electra(kind=transformers.ElectraForMaskedLM, **changed):
     """Narrow layers between wide embeddings and a wide head, as in google/electra-base-generator."""
     sizes = SIZES | {"embedding_size": D, "hidden_size": 8} | changed
-    return drawn(kind, ElectraConfig(**sizes))
-
-
-def bert():
-    return drawn(BertForMaskedLM, BertConfig(**SIZES, hidden_size=12))
-
-
-def drawn(kind, config):
     with torch.random.fork_rng():
         torch.manual_seed(4)
-        model = kind(config).eval()
+        model = kind(ElectraConfig(**sizes)).eval()
         with torch.no_grad():
             for each in model.parameters():  # biases and norms other than 0 and 1
                 each.add_(torch.randn(each.shape) * 0.2)
@@ -58,11 +50,11 @@ def network_with(path, generator, pieces=PIECES):
     return SimLm(start, dataclasses.replace(SIMLM, generator=name), 5).eval()
 
 
-@pytest.mark.parametrize("made", [electra, bert])
-def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made, tmp_path):
+def test_simlm_learns_from_what_it_samples_and_from_nothing_else(tmp_path):
     """The paper's two losses: a frozen generator has none, and the encoder's is shown alone."""
-    network, step = network_with(tmp_path, made()), first("simlm")
-    naive = Naive("simlm", network, made().requires_grad_(False))
+    network = network_with(tmp_path, electra())
+    step = first("simlm")
+    naive = Naive("simlm", network, electra().requires_grad_(False))
     loss, numbers = network(whole(step))
     same(network, loss, naive(step))
     text, (filled, _) = Side.of(step, "passage"), naive.replaced(step, "encoder")
@@ -81,7 +73,7 @@ def test_nothing_of_it_is_trained_or_dropped_out(tmp_path):
         each.any() for key, each in gradients(network, loss).items() if "key.bias" not in key
     )
     adam = setup.adamw(network.parameters(), 0.1)
-    setup.set_rate(adam, 0.1)
+    adam.param_groups[0]["lr"] = 0.1
     network(batch)[0].backward()
     adam.step()
     after = network.generator.state_dict()

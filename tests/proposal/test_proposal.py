@@ -1,15 +1,14 @@
 """`./run new`: the config that it writes for a folder is short, and loads as it is."""
 
 import contextlib
-import csv
 import json
 import random
 import re
 import shutil
 
-import huggingface_hub
 import huggingface_hub.constants
 import pytest
+from proposal_data import beir, jsonl, pairs, passage, retriever, texts
 
 from cdmae import commands
 from cdmae.commands import configs, proposing
@@ -18,78 +17,8 @@ from cdmae.config.load import load
 from cdmae.config.reading import gather, read_yaml
 from cdmae.errors import InputError
 from cdmae.plan.machine import Machine
-from cdmae.proposal import encoders, recipe
+from cdmae.proposal import recipe
 from cdmae.proposal.survey import Survey
-from cdmae.tokens.tokenise import load_tokenizer
-
-WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
-MOST_LINES = 40
-
-
-@pytest.fixture
-def new(tmp_path, monkeypatch, capsys):
-    """A function that runs the command, and returns the config and what was printed."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-    def run(*words):
-        commands.command(["new", "--force", *map(str, words)])
-        text = (tmp_path / "my.yaml").read_text()
-        assert len(text.splitlines()) <= MOST_LINES
-        values = gather(tmp_path / "none.yaml", [tmp_path / "my.yaml"])
-        with contextlib.chdir(proposing.ROOT):  # where a run looks for relative paths
-            return load(values), capsys.readouterr().out
-
-    return run
-
-
-def passage(rng):
-    return " ".join(rng.choices(WORDS, k=30)) + ". " + " ".join(rng.choices(WORDS, k=20)) + "."
-
-
-def pairs(path, rows=100, columns=("query", "positive")):
-    rng = random.Random(1)
-    path.parent.mkdir(exist_ok=True)
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        for _ in range(rows):
-            writer.writerow([f"what is {' '.join(rng.choices(WORDS, k=4))}", passage(rng)])
-    return path
-
-
-def jsonl(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def beir(folder, **splits):
-    rng = random.Random(2)
-    texts = [{"_id": f"p{row}", "text": passage(rng).capitalize()} for row in range(120)]
-    jsonl(folder / "corpus.jsonl", texts)
-    asked = [{"_id": f"q{row}", "text": f"query {WORDS[row]}"} for row in range(120)]
-    jsonl(folder / "queries.jsonl", asked)
-    (folder / "qrels").mkdir()
-    first = 0
-    for split, count in splits.items():
-        lines = [f"q{row}\tp{row}\t1\n" for row in range(first, first + count)]
-        (folder / f"qrels/{split}.tsv").write_text("".join(lines))
-        first += count
-    return folder
-
-
-def texts(folder, suffix=".md", number=40):
-    rng = random.Random(3)
-    folder.mkdir()
-    for row in range(number):
-        heads = [" ".join(rng.choices(WORDS, k=4)) for _ in range(3)]
-        sections = [f"# {head}\n\n{passage(rng).title()}\n" for head in heads]
-        (folder / f"page{row}{suffix}").write_text("\n".join(sections))
-    return folder
-
-
-# --- layouts and splits ---------------------------------------------------------------------------
 
 
 def test_pairs_without_splits_are_held_out(new, tmp_path):
@@ -213,107 +142,6 @@ def test_a_path_with_commas_and_brackets_is_text(new, tmp_path, tiny_bert):
     config, _ = new(table, "--encoder", model)
     assert config.starts["published"].checkpoint == str(model)
     assert config.collections["mine"].settings.path == str(table)
-
-
-def test_texts_in_another_language_get_its_analysis_and_a_multilingual_encoder(
-    new, tmp_path, monkeypatch, at_hub
-):
-    monkeypatch.setattr(f"{__name__}.WORDS", ["красный", "и", "река", "в", "лес", "снег"])
-    config, _ = new(pairs(tmp_path / "q.csv"))
-    assert config.systems["published"].model == encoders.OTHER
-    assert config.collections["mine"].language == "ru"
-
-
-# --- encoders -------------------------------------------------------------------------------------
-
-
-def retriever(folder, tiny_bert, *kinds, pooling, **described):
-    """Write a retriever of sentence-transformers, with its modules and the pooling's settings."""
-    shutil.copytree(tiny_bert, folder, dirs_exist_ok=True)
-    modules = [
-        {"idx": number, "name": str(number), "path": f"{number}_{kind}" if number else "",
-         "type": f"sentence_transformers.models.{kind}"}
-        for number, kind in enumerate(("Transformer", *kinds))
-    ]  # fmt: skip
-    (folder / "modules.json").write_text(json.dumps(modules))
-    (folder / "1_Pooling").mkdir(exist_ok=True)
-    (folder / "1_Pooling/config.json").write_text(json.dumps(pooling))
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(described))
-    return folder
-
-
-@pytest.fixture
-def at_hub(tmp_path, monkeypatch, tiny_bert):
-    """A hub that answers, and the folder with the small files of its only model, a retriever."""
-    folder = retriever(tmp_path / "snapshot", tiny_bert, "Pooling", pooling={})
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(folder))
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("kinds", "pooling", "similarity", "temperature"),
-    [(("Pooling", "Normalize"), "mean", "cosine", 0.05), (("Pooling",), "cls", "dot", 0)],
-)
-def test_a_published_retriever_is_trained_as_it_is_published(
-    new, tmp_path, tiny_bert, kinds, pooling, similarity, temperature
-):
-    prompts = {"query": "query: ", "passage": "passage: "}
-    model = retriever(
-        tmp_path / "e5", tiny_bert, *kinds, pooling={"pooling_mode": pooling}, prompts=prompts
-    )
-    (model / "sentence_bert_config.json").write_text('{"max_seq_length": 24}')
-    config, _ = new(pairs(tmp_path / "q.csv"), "--encoder", model)
-    stage = config.stages["stage1"]
-    found = (stage.pooling, stage.similarity, stage.temperature)
-    assert found == (pooling, similarity, temperature)
-    assert (stage.query_prompt, stage.passage_prompt) == ("query: ", "passage: ")
-    assert stage.passage_length == 24
-    assert config.systems["published"].model == str(model)
-    assert config.encoders["base"].objective == "none"
-    assert config.report.compare["fused"] == ("trained", "published-fused")
-
-
-def test_the_hub_is_used_where_it_answers(new, tmp_path, at_hub):
-    config, _ = new(pairs(tmp_path / "q.csv"))
-    assert config.systems["published"].model == encoders.ENGLISH
-    (at_hub / "config_sentence_transformers.json").write_text('{"model_type": "SparseEncoder"}')
-    config, _ = new(tmp_path / "q.csv", "--encoder", "a/splade")
-    assert config.systems["published"].head == config.stages["stage1"].head == "sparse"
-    config, _ = new(tmp_path / "q.csv", "--encoder", "none")
-    assert "published" not in config.systems
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "named"),
-    [
-        ("config_sentence_transformers.json", {"model_type": "MultiVectorEncoder"}, "word-piece"),
-        ("config.json", {"model_type": "deberta-v2"}, "deberta-v2"),
-        ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}, "pooling max"),
-        ("1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}, r"pooling cls\+mean"),
-        ("modules.json", [{"type": "models.Dense"}], "module Dense"),
-    ],
-)
-def test_a_model_of_which_training_would_lose_a_part(new, tmp_path, at_hub, file, content, named):
-    (at_hub / file).write_text(json.dumps(content))
-    with pytest.raises(InputError, match=f"^--encoder.* a/model.*{named}"):
-        new(pairs(tmp_path / "q.csv"), "--encoder", "a/model")
-
-
-def test_a_cross_encoder_is_no_retriever(new, tmp_path, at_hub):
-    (at_hub / "modules.json").unlink()
-    (at_hub / "config.json").write_text('{"architectures": ["BertForSequenceClassification"]}')
-    with pytest.raises(InputError, match="^--encoder.* a/reranker .*SequenceClassification"):
-        new(pairs(tmp_path / "q.csv"), "--encoder", "a/reranker")
-
-
-def test_lengths_are_in_word_pieces_of_the_tokenizer(new, tmp_path, tiny_bert):
-    """A word of this code has many pieces: estimates by words would cut its passages."""
-    words = " ".join(f"xml_http{number}_request" for number in range(20))
-    rows = [{"query": f"what is {row}", "positive": f"{words} {row}"} for row in range(40)]
-    config, _ = new(jsonl(tmp_path / "code.jsonl", rows), "--encoder", tiny_bert)
-    count = len(load_tokenizer(tiny_bert)(words)["input_ids"])
-    longest = config.stages["stage1"].passage_length
-    assert longest in (count + -count % 16, 64)  # or the model's own limit
 
 
 # --- refusals -------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from cdmae import formats
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
 from cdmae.report import alarms, columns, comparisons
+from cdmae.report.facts import Target
 from cdmae.report.page import write
 
 KNOWLEDGE = "the knowledge of the initial weights is lost (too high a rate)"
@@ -54,6 +55,19 @@ def test_a_retriever_below_its_published_checkpoint_is_named_with_p(tmp_path):
     assert formats.probability(gap.p) in words and formats.points(-gap.difference) in words
     assert "Usual causes" in found["cdmae-stage1"].causes
     assert "cdmae-stage3:" in found
+
+
+def test_systems_with_fewer_judged_passages_than_others_are_named(tmp_path):
+    values = synthetic_run.config("bm25", "mae-stage1", "cdmae-stage1")
+    values["collections"]["asked"] = {"source": "queries", "of": "pydocs", "path": str(tmp_path)}
+    values["evaluation"]["measures"] = ["RR@10", "Judged@10"]
+    targets = {"pydocs": {"dev": 30}, "asked": {"test": 30}}
+    run = synthetic_run.make(tmp_path / "run", values, targets=targets)
+    for split, collection in (("dev", "pydocs"), ("test", "asked")):
+        for share, name in zip((1.0, 0.95, 0.7), run.systems, strict=True):
+            run.values[name, Target(collection, split), "Judged@10"][:] = share
+    (alarm,) = alarms.alarms(run)
+    assert alarm.name == "cdmae-stage1" and "70 % of its best ten" in plain(alarm.words)
 
 
 def test_measures_of_different_queries_are_refused(tmp_path):

@@ -239,12 +239,3 @@ def test_the_results_keep_names_that_look_like_numbers_or_gaps(tmp_path):
     pd.DataFrame(rows, columns=frames.RESULTS).to_csv(tmp_path / "results.csv", index=False)
     found = frames.read_results(tmp_path).iloc[0].tolist()
     assert found[:4] == rows[0][:4] and found[5] == 0.5
-
-
-def test_curves_have_few_points_whose_mean_is_the_curves(run, files):
-    facts, folder = run
-    rows = files["trainings"]
-    own = rows[(rows["training"] == "mae") & (rows["quantity"] == "decoder_loss")]
-    assert len(own) < 200
-    whole = pd.read_csv(folder / "encoders/mae/steps.tsv", sep="\t")["decoder_loss"]
-    assert own["value"].mean() == pytest.approx(whole.mean(), rel=1e-3)

@@ -10,7 +10,7 @@ from planned import records
 from synthetic_run import MASKED_TERMS, mean, with_system
 
 from cdmae.config.load import load
-from cdmae.config.reading import gather, read_yaml
+from cdmae.config.reading import gather
 from cdmae.errors import InputError
 from cdmae.report.facts import Target
 from cdmae.report.page import write_exhibit
@@ -140,18 +140,6 @@ def test_beir_has_its_collections_down_and_an_average_where_all_are_there(tmp_pa
     means = [mean(facts, "bm25", Target(name, "test"), "nDCG@10") for name in more]
     whole = 100 * (sum(means[:-2]) + sum(means[-2:]) / 2) / 14
     assert average["BM25, ours"] == pytest.approx(whole)
-
-
-def test_nano_beir_is_compared_with_its_own_published_numbers(tmp_path):
-    facts = measured(shipped("minilm", "nanobeir").values(), tmp_path)
-    table = exhibits.table("table_nanobeir", facts).numbers.set_index("collection")
-    names = list(read_yaml(ROOT / "config/overlays/nanobeir.yaml")["collections"])
-    assert list(table.index) == [f"{name}, nDCG@10" for name in (*names, "average")]
-    assert table.loc["nano-arguana, nDCG@10", "BM25, paper"] == 46.5
-    means = [mean(facts, "minilm", Target(name, "test"), "nDCG@10") for name in names]
-    average = table.loc["average, nDCG@10"]
-    assert average["all-MiniLM-L6-v2, ours"] == pytest.approx(100 * np.mean(means))
-    assert average["all-MiniLM-L6-v2, paper"] == 56.23
 
 
 # --- claims ---------------------------------------------------------------------------------------

@@ -3,23 +3,21 @@ differs.
 """
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from any_kind import as_objective
 from safetensors.torch import load_file
-from tiny_objectives import SETTINGS, first, network_of, reader
+from tiny_objectives import first, network_of, reader
 from tiny_training import gradients, prepared, simple_task, stage, train
 
-from cdmae.config.objectives import NotPretrained
-from cdmae.config.starts import Start
 from cdmae.finetuning.groups import Drawing, Examples
 from cdmae.finetuning.selection import select
 from cdmae.pretraining import trainer
-from cdmae.pretraining.batches import Masked, Step
 from cdmae.runs import Run
+from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 
@@ -29,23 +27,24 @@ def gradient_of(learn, network, **key):
     return torch.cat([each.flatten() for each in gradients(network).values()])
 
 
-def of_pretraining(tiny, name="mae"):
-    network, step = network_of(name), first(name)
+def of_pretraining(tiny, name="mae", *, parts=False):
+    """parts: whether a step consists of several micro-batches or chunks."""
+    network = network_of(name)
     network.model.config.hidden_dropout_prob = 0.5
-    settings = as_objective(name, replace(SETTINGS, precision="fp32"))
-    return network, lambda network, **key: trainer.learn(network, step, settings, Ranks(), **key)
+    rows = 10 if parts else 4096
+    return network, partial(trainer.learn, batch=first(name), rows=rows, group=Ranks())
 
 
-def of_contrast(tiny):
-    return of_pretraining(tiny, "cocondenser")
+def of_contrast(tiny, *, parts=False):
+    return of_pretraining(tiny, "cocondenser", parts=parts)
 
 
-def of_retriever(tiny):
-    return of_finetuning(tiny, stage("retriever"))
+def of_retriever(tiny, *, parts=False):
+    return of_finetuning(tiny, stage("retriever", chunk=2 if parts else 64))
 
 
-def of_reranker(tiny):
-    return of_finetuning(tiny, stage("reranker", forward_factor=1))
+def of_reranker(tiny, *, parts=False):
+    return of_finetuning(tiny, stage("reranker", chunk=4 if parts else 64, forward_factor=1))
 
 
 def of_finetuning(tiny, recipe):
@@ -67,58 +66,22 @@ def test_dropout_follows_seed_and_step(tiny, learning):
     assert not torch.equal(one, gradient_of(learn, network, seed=1, step=1))
 
 
-def test_dropout_differs_between_chunks(tiny):
-    """Of a batch whose passages are all the same one, each in a chunk of its own, the vectors are
-    not.
-    """
-    recipe = stage("retriever")
-    model, batch = prepared(tiny, recipe, tiny.encoder)
-    lengths = batch.sequences.lengths
-    longest = int(lengths.argmax())
-    rows = np.concatenate([np.arange(6), np.full(24, longest)])
-    batch = replace(batch, sequences=batch.sequences.take(rows))
-    recipe = replace(recipe, chunk=1, passage_length=int(lengths.max()))
-    numbers = simple_task(model, recipe).learn(batch, 0)
-    assert numbers["spread"] > 0.01
+@pytest.mark.parametrize("learning", [of_pretraining, of_contrast, of_retriever, of_reranker])
+def test_every_part_of_a_step_has_dropout_of_its_own(tiny, learning, monkeypatch):
+    """Each micro-batch or chunk draws with its own key of seed, step, part and process."""
+    keys = []
+    original = setup.generator
 
+    def generator(on, *key):
+        keys.append(key)
+        return original(on, *key)
 
-def test_dropout_differs_between_micro_batches(monkeypatch):
-    """Of a passage that is masked twice in the same way, each in a micro-batch of its own."""
-    network, step = network_of("mlm"), first("mlm")
-    network.model.config.hidden_dropout_prob = 0.5
-    settings = as_objective("mlm", replace(SETTINGS, precision="fp32"))
-    monkeypatch.setattr(trainer, "micro_batch", lambda *_: 1)  # rows: a passage each
-    side = step.sides["encoder"]
-    longest = int(side.inputs.lengths.argmax())
-    one = side[longest : longest + 1]
-    twice = np.zeros(2, np.int64)
-    both = Masked(
-        one.inputs.take(twice), np.tile(one.chosen, 2), np.tile(one.labels, 2), one.texts[twice]
-    )
-
-    def gradient(side):
-        step = Step({"encoder": side})
-        assert len(list(step.batches(1, torch.device("cpu")))) == len(side.inputs)
-        return gradient_of(
-            lambda network, **key: trainer.learn(network, step, settings, Ranks(), **key),
-            network,
-            seed=1,
-            step=0,
-        )
-
-    assert not torch.allclose(gradient(one), gradient(both), rtol=1e-3)
-
-
-def test_random_weights_follow_the_seed(tiny, tmp_path):
-    start = Start(collection="c", vocabulary=160, layers=1, hidden=8, heads=1, feedforward=8)
-    files = trainer.Files(tiny.encoder)
-    how = {"name": "x", "settings": NotPretrained(start="s"), "files": files}
-    found = []
-    for seed in (1, 1, 2):
-        places = {"state": tmp_path / "state", "output": tmp_path / "encoder"}
-        trainer.pretrain(**how, **places, start=start, seed=seed)
-        found.append((tmp_path / "encoder" / "model.safetensors").read_bytes())
-    assert found[0] == found[1] != found[2]
+    network, learn = learning(tiny, parts=True)
+    monkeypatch.setattr(setup, "generator", generator)
+    learn(network, seed=1, step=0)
+    parts = [(part, rank) for _, purpose, _, part, rank in keys if purpose == "dropout"]
+    expected = {(part, 0) for part in range(len(parts))}
+    assert set(parts) <= expected and len(set(parts)) > 1
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
-"""Several processes learn the same as one, in all three trainers.
+"""Several processes learn the same as one; `pretraining/test_pretrain.py` has the objectives.
 
-The input of a step (order, masks, negatives, teacher's scores), its loss and its gradient do not
-depend on how many processes share it. Without dropout, whose draws are each process's own;
-fine-tuning in float64, where no rounding hides a mistake. Threads play the processes, except in the
-first test.
+The input of a step (order, negatives, teacher's scores), its loss and its gradient do not depend on
+how many processes share it. Without dropout, whose draws are each process's own, and in float64,
+where no rounding hides a mistake. Threads play the processes, except in the first test.
 """
 
 import contextlib
@@ -16,33 +15,19 @@ from pathlib import Path
 
 import pytest
 import torch
-from any_kind import as_objective
 from tiny_training import TinyTask, encoder, gradients, stage, together, write_teacher
 
-from cdmae.config.objectives import Mae
-from cdmae.config.starts import Start
+from cdmae.config.heads import Dense
 from cdmae.errors import Interrupted
 from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.task import Data, Inputs
 from cdmae.models import checkpoint
-from cdmae.pretraining import objectives
-from cdmae.pretraining import trainer as pretrain
 from cdmae.training import loop, ranks, setup, state
 from cdmae.training.loop import add_up
 
 ROOT = Path(__file__).resolve().parents[2]
-SIZE = 3  # processes; it divides neither the batch nor the micro-batches
-CPU = torch.device("cpu")
+SIZE = 3  # processes
 LOADING = threading.Lock()  # transformers does not load in several threads
-MASKED = Mae(
-    start="s",
-    collection="c",
-    decoder_masking="uniform",
-    max_length=16,
-    batch=10,
-    precision="fp32",
-)
-
 
 JOIN = """
 import sys, torch
@@ -77,7 +62,7 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path, monkeypatch):
 
     @contextlib.contextmanager
     def stopping():
-        stops.mine = setup.Stop()
+        stops.mine = []
         yield stops.mine
 
     monkeypatch.setattr(setup, "stopping", stopping)
@@ -95,12 +80,12 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path, monkeypatch):
                 loss = (network(torch.ones(3)) * (step + group.rank)).square().sum()
                 loss.backward()
                 if step == kill and group.rank == SIZE - 1:
-                    stops.mine.requested = "SIGUSR1"
+                    stops.mine.append("SIGUSR1")
                 return {"loss": loss.detach(), "spread": torch.ones(())}
 
         plan = loop.Schedule(steps=12, warmup=2, last=12, interval=100)
         with state.opened(tmp_path / name, "x", group) as saved:
-            loop.train(Stopped(network, MASKED, plan), saved)
+            loop.train(Stopped(network, Dense(collection="c", precision="fp32"), plan), saved)
         return network.weight.detach(), seen
 
     def work(group):
@@ -117,38 +102,6 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path, monkeypatch):
         assert message == f"{cause}: x is saved at step 5; run it again to resume"
         assert seen == list(range(5, 12))
         assert torch.equal(whole, found[0][2]) and torch.equal(again, whole)
-
-
-def pretraining(objective):
-    """The second step of an objective: its input, its numbers and its gradient."""
-
-    def train(group, folders):
-        settings = as_objective(objective, MASKED)
-        with LOADING:
-            start = Start(checkpoint=str(folders["encoder"]))
-            model = checkpoint.start_encoder(start, folders["encoder"], 1)
-            network = objectives.objective(objective)(model, settings, 1)
-        files = pretrain.Files(folders["encoder"], tokens=folders["tokens"])
-        step = list(pretrain.read(settings, model.config, files, 1).steps(0, 2))[1]
-        numbers = pretrain.learn(network, step, settings, group, seed=1, step=1)
-        add_up(network.parameters(), numbers, group)
-        del numbers["spread"]  # of a micro-batch
-        read = [masked(batch) for batch in step.batches(40, CPU, group.rank, group.size)]
-        return sum(read, []), numbers, gradients(network)
-
-    return train
-
-
-def masked(batch):
-    """The masked texts of a micro-batch by side, and the word-pieces to restore."""
-    found = []
-    for side, view in batch.views.items():
-        starts = view.inputs.starts.tolist()
-        ids = view.inputs.ids[: starts[-1]]
-        texts = ids.tensor_split(starts[1:-1])
-        found += [(side, text.tolist()) for text in texts]
-        found += [(f"{side} restores", [piece]) for piece in view.labels[view.weights > 0].tolist()]
-    return found
 
 
 def fine_tuned(kind, *inputs, **changed):
@@ -178,8 +131,6 @@ def fine_tuned(kind, *inputs, **changed):
 
 FLOPS = {"alpha": 0.3, "flops_warmup": 2.0}
 TRAINERS = {
-    "pretraining": pretraining("mae"),
-    "several decoders": pretraining("master"),
     "retriever": fine_tuned("retriever", "teacher", alpha=0.3),
     "reranker": fine_tuned("reranker", "teacher", chunk=4, alpha=1.0),
     "sparse": fine_tuned("sparse", "teacher", **FLOPS),
@@ -206,25 +157,18 @@ def folders(tiny, tmp_path_factory):
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
-def test_input_loss_and_gradient_do_not_depend_on_the_processes(folders, trainer, monkeypatch):
-    """Masked texts are shared out without rest; queries and negatives are drawn by all alike."""
-    monkeypatch.setattr(pretrain, "micro_batch", lambda *_: 40)  # rows: several per process
+def test_input_loss_and_gradient_do_not_depend_on_the_processes(folders, trainer):
+    """Queries and negatives are drawn by all processes alike."""
     train = TRAINERS[trainer]
     read, numbers, gradient = train(ranks.Ranks(), folders)
     group = together(SIZE, lambda process: train(process, folders))
-    is_masked = trainer in ("pretraining", "several decoders")
-    if is_masked:
-        assert all(each[0] for each in group), "every process has something to do"
-        assert sorted(sum((each[0] for each in group), [])) == sorted(read)
-    allowed = 1e-5 if is_masked else 1e-9  # of the largest gradient
     largest = max(float(each.abs().max()) for each in gradient.values())
+    values = {name: value.item() for name, value in numbers.items()}
     for other_read, other_numbers, other in group:
-        assert is_masked or other_read == read
-        values = {name: value.item() for name, value in numbers.items()}
-        assert {name: value.item() for name, value in other_numbers.items()} == pytest.approx(
-            values, rel=allowed
-        )
+        assert other_read == read
+        others = {name: value.item() for name, value in other_numbers.items()}
+        assert others == pytest.approx(values, rel=1e-9)
         assert other.keys() == gradient.keys()
         for name, value in gradient.items():
-            torch.testing.assert_close(other[name], value, atol=allowed * largest, rtol=0)
+            torch.testing.assert_close(other[name], value, atol=1e-9 * largest, rtol=0)
             assert torch.equal(other[name], group[0][2][name]), "processes drift apart"

@@ -56,8 +56,8 @@ PROFILE = (
 TWIN = """
 import sys
 from pathlib import Path
-from cdmae.training import leases
-leases.held(Path(sys.argv[1]), "twin").__enter__()
+from cdmae.training import state
+state.opened(Path(sys.argv[1]), "twin").__enter__()
 """
 
 

@@ -98,18 +98,15 @@ def rows_of_cls(network: nn.Module) -> int:
 
 
 def reading(described: dict[str, Any], tokenizer: Path | str) -> dict[str, Any]:
-    """Return the fields of a `Model` that decide which word-pieces have vectors.
+    """Return the fields of a `Model` that decide which word-pieces have vectors with match any.
 
     described: the keys of ``cdmae.json``. Punctuation marks that are not word-pieces are omitted.
     """
-    paired = described["match"] == "equal"
-    filled = 0 if paired or described["expansion"] == "none" else described["query_length"]
-    skipped: list[int] = []
-    if described["skip_punctuation"] and not paired:
-        backend = read_backend(tokenizer)
-        found = (backend.token_to_id(mark) for mark in PUNCTUATION)
-        skipped = [index for index in found if index is not None]
-    return {"filled": filled, "skipped": tuple(skipped)}
+    filled = 0 if described["expansion"] == "none" else described["query_length"]
+    marks = PUNCTUATION if described["skip_punctuation"] else ()
+    backend = read_backend(tokenizer)
+    found = (backend.token_to_id(mark) for mark in marks)
+    return {"filled": filled, "skipped": tuple(index for index in found if index is not None)}
 
 
 def flagged(read: Ragged, kind: Literal["query", "passage"], model: Model) -> Ragged:
@@ -126,9 +123,8 @@ def flagged(read: Ragged, kind: Literal["query", "passage"], model: Model) -> Ra
     masks = Ragged(np.full(starts[-1], model.vocabulary.mask_id), starts)
     unseen = 0 if model.expansion == "attended" else HIDDEN
     flags_of_masks = Ragged(np.full(starts[-1], unseen), starts)
-    filled = interleaved(read, masks)
     flags = interleaved(Ragged(flags, read.starts), flags_of_masks).values
-    return replace(filled, flags=flags.astype(np.uint8))
+    return replace(interleaved(read, masks), flags=flags.astype(np.uint8))
 
 
 def scored(read: Ragged, network: nn.Module) -> Ragged:
@@ -166,7 +162,7 @@ def write(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:
     """
     if model.match == "equal":
         return
-    modules = [metadata.TRANSFORMER, metadata.Module("pylate.models.Dense.Dense", PROJECTION)]
+    modules = {"": metadata.TRANSFORMER, PROJECTION: "pylate.models.Dense.Dense"}
     options = {
         "model_type": "ColBERT",
         "query_prefix": "",
@@ -180,4 +176,4 @@ def write(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:
         "prompts": {"query": "", "document": "", **prompts},
         "default_prompt_name": None,
     }
-    metadata.write_layout(folder, modules, model.lengths["passage_length"], options)
+    metadata.write_layout(folder, modules, {}, model.lengths["passage_length"], options)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from cdmae.masking import Side
-    from cdmae.models.packed import Packed
     from cdmae.pretraining.batches import Batch, View
 
 
@@ -33,9 +32,8 @@ class Objective(nn.Module):
 
     name: as in the config. reader: the class that reads and masks its texts. masked, plain: its
     sides, which mask the text (equation 1) or show it as it is. nested: whether the decoder also
-    masks what the encoder masks. shown: the losses on the progress line. probed: whether it has a
-    decoder that restores tokens from `bottleneck` of the vector, which `cdmae.pretraining.probes`
-    measures.
+    masks what the encoder masks. probed: whether it has a decoder that restores tokens from
+    `bottleneck` of the vector, which `cdmae.pretraining.probes` measures.
     """
 
     name: str
@@ -43,7 +41,6 @@ class Objective(nn.Module):
     masked: tuple[str, ...] = ("encoder", "decoder")
     plain: tuple[str, ...] = ()
     nested = False
-    shown = ("encoder_loss", "decoder_loss")
     probed = False
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
@@ -61,30 +58,24 @@ class Objective(nn.Module):
         }
         return masked | dict.fromkeys(cls.plain, masking.PLAIN)
 
-    def encode(
-        self, view: View, generator: Generator | None = None, inputs: Packed | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
         """Compute equation 2: the vectors h_c [B, D] and the states of the predicted tokens [M, D].
 
-        The vectors are the [CLS] states, or the mean states if `pooling` is mean. inputs: replaces
-        the view's input.
+        The vectors are the [CLS] states, or the mean states if `pooling` is mean.
         """
-        inputs = inputs or view.inputs
         encoder = self.model.base_model
-        if self.settings.pooling == "mean":
-            states = transformer.hidden_states(encoder, inputs, generator=generator)
-            return self.read_all(states, inputs, view)
+        rows = None if self.settings.pooling == "mean" else view.rows
         states = transformer.hidden_states(
-            encoder, inputs, last_rows=view.rows, generator=generator
+            encoder, view.inputs, last_rows=rows, generator=generator
         )
-        return read_states(states, view)
+        return read_states(states, view) if rows else self.read_all(states, view)
 
-    def read_all(self, states: Tensor, inputs: Packed, view: View) -> tuple[Tensor, Tensor]:
+    def read_all(self, states: Tensor, view: View) -> tuple[Tensor, Tensor]:
         """Return the result of `encode` from the encoder's states at all rows [S, D]."""
         if self.settings.pooling == "mean":
-            h_c = transformer.mean(states, inputs)
+            h_c = transformer.mean(states, view.inputs)
         else:
-            h_c = states.index_select(0, inputs.starts[:-1])
+            h_c = states.index_select(0, view.inputs.starts[:-1])
         predicted = states.index_select(0, view.rows.index).index_select(0, view.masked)
         return h_c.to(states.dtype), predicted
 

@@ -41,7 +41,7 @@ def predict(head: Head, states: Tensor, labels: Tensor, weights: Tensor) -> tupl
     states = functional.layer_norm(
         states.float(), norm.normalized_shape, norm.weight, norm.bias, norm.eps
     )
-    return _CrossEntropy.apply(states, head.output.weight, head.bias, labels, weights)
+    return _CrossEntropy.apply(states, head.output.weight, head.output.bias, labels, weights)
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -126,7 +126,7 @@ def largest_logits(head: Head, states: Tensor, layout: Layout, skipped: Tensor) 
     seen.index_fill_(0, layout.cells, True)
     seen.index_fill_(0, layout.cells.index_select(0, skipped), False)
     states = head.transform(states)
-    at_once = max(1, LOGITS_AT_ONCE[states.device.type] // (longest * len(head.bias)))
+    at_once = max(1, LOGITS_AT_ONCE[states.device.type] // (longest * len(head.output.bias)))
     largest = []
     for first in range(0, len(layout), at_once):
         cut = slice(first * longest, (first + at_once) * longest)

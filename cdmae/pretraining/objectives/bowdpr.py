@@ -33,7 +33,7 @@ class BowDpr(Objective):
         h_c, encoded = self.encode(view, generator)
         losses = self.losses(batch, h_c, (encoded, view))
         head = architectures.head(self.model)
-        bags, _ = bags_of(batch["passage"], len(head.bias))
+        bags, _ = bags_of(batch["passage"], len(head.output.bias))
         bow = bag_loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))
         return added(losses, self.settings.bag_weight * batch.share * bow.mean())
 

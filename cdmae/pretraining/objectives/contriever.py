@@ -70,7 +70,6 @@ class Contriever(Contrastive):
     masked = ()
     plain = ("encoder",)  # both crops
     reader = Crops
-    shown = ("encoder_loss",)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return the loss, shown as the encoder's in the curve; the batch comes from `prepare`."""

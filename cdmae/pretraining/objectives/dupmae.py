@@ -34,7 +34,7 @@ class DupMae(RetroMae):
         states = transformer.hidden_states(
             self.model.base_model, encoder.inputs, generator=generator
         )
-        h_c, encoded = self.read_all(states, encoder.inputs, encoder)
+        h_c, encoded = self.read_all(states, encoder)
         decoded = self.decode(h_c, decoder, generator)
         losses = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
         bags, number = bags_of(batch["passage"], self.model.config.vocab_size)

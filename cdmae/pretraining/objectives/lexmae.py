@@ -38,13 +38,11 @@ class LexMae(Mae):
     name = "lexmae"
     nested = True
 
-    def encode(
-        self, view: View, generator: Generator | None = None, inputs: Packed | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
         """Return the bottlenecks h_b [B, D] and the states of the predicted tokens [M, D]."""
-        inputs = inputs or view.inputs
+        inputs = view.inputs
         states = transformer.hidden_states(self.model.base_model, inputs, generator=generator)
-        _, predicted = self.read_all(states, inputs, view)
+        _, predicted = self.read_all(states, view)
         return self.embedded(self.distribution(states, inputs)).to(states.dtype), predicted
 
     def distribution(self, states: Tensor, inputs: Packed) -> Tensor:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Mae(Objective):
-    """Encoder, bottleneck and decoder; `layers`: the decoder's depth if it is fixed.
+    """Encoder, bottleneck and decoder.
 
     Encoders with rotary attention have no position vectors. Their decoders have BERT's layers and
     need new position vectors, `positions`. These are trained with the rest, and
@@ -34,7 +34,6 @@ class Mae(Objective):
 
     name = "mae"
     probed = True
-    layers = 0
 
     def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Draw the weights of the decoder, and of the projection if there is one, by `seed`."""
@@ -42,19 +41,18 @@ class Mae(Objective):
         config = model.config
         width = config.hidden_size
         generator = weights_of(seed, "decoder")
-        self.decoder = weights.layers(config, self.layers or settings.decoder_layers, generator)
+        self.decoder = weights.layers(config, settings.decoder_layers, generator)
         self.projection: nn.Module = nn.Identity()
         if settings.projection:
-            self.projection = weights.new(
-                lambda: nn.Linear(width, width), config.initializer_range, generator
-            )
+            projection = nn.Linear(width, width)
+            self.projection = weights.draw(projection, config.initializer_range, generator)
         self.positions: nn.Embedding | None = None
         embeddings = model.base_model.embeddings
         if not hasattr(embeddings, "position_embeddings"):
             size = config.max_position_embeddings
             norm = embeddings.norm if hasattr(embeddings, "norm") else embeddings.LayerNorm
             spread = norm.weight.mean().item()
-            self.positions = weights.new(lambda: nn.Embedding(size, width), spread, generator)
+            self.positions = weights.draw(nn.Embedding(size, width), spread, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return equation 9, L = L_enc + L_dec, means over the global batch's predictions."""

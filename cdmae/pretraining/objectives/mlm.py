@@ -24,7 +24,6 @@ class Mlm(Objective):
 
     name = "mlm"
     masked = ("encoder",)
-    shown = ("encoder_loss",)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> Losses:
         """Return equation 3, the mean over the global batch's masked tokens; there is no L_dec."""

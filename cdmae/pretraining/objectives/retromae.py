@@ -77,7 +77,6 @@ class RetroMae(Mae):
     name = "retromae"
     reader = Positions
     probed = False  # its decoder predicts every token
-    layers = 1
 
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states of all tokens [M, D] from the passages' vectors [B, D]."""

@@ -94,7 +94,7 @@ class SimLm(Objective):
             )
         with torch.no_grad():
             more, _ = fill(self.generator, batch["decoder"], dropout)
-        h_c, encoded = self.encode(whole, generator, filled)
+        h_c, encoded = self.encode(replace(whole, inputs=filled), generator)
         # the decoder's layers are copies of the encoder's, so it needs the same kind of input
         encoder = self.model.base_model
         states = transformer.embed(encoder, more, generator=generator)

@@ -116,9 +116,9 @@ class Settings(Source):
         from cdmae.collections.store import table_of
 
         passages, asked = division.divide(self._entries(), held_out=bool(self.part))
-        asked = self._chosen(asked).explode("passage_id").assign(grade=np.int16(1))
+        asked = self._chosen(asked).assign(grade=np.int16(1))
         about = {"source": "pydocs", "versions": self.version()}
-        table = table_of((name, "", text) for name, text in passages)
+        table = table_of((name, "", text) for name, text in passages.to_numpy())
         return judged.collected(table, asked, self.own_splits(), about)
 
     def _chosen(self, asked: pd.DataFrame) -> pd.DataFrame:
@@ -126,21 +126,22 @@ class Settings(Source):
 
         Queries without judgments follow them; further ones are left out.
         """
+        import pandas as pd
+
         if not self.train_queries:
             return asked
-        names = asked.loc[asked["split"] == "train", "query_id"].str.removeprefix("query:")
-        shares = names.map(lambda name: stable_share(f"training query {name}"))
-        order = shares.sort_values().index
+        names = asked.loc[asked["split"] == "train", "query_id"].drop_duplicates()
+        shares = names.map(lambda name: stable_share(f"training query {name[len('query:') :]}"))
         last = self.train_queries + self.unlabelled
-        if last > len(order):
+        if last > len(names):
             raise InputError(
                 f"train_queries is {self.train_queries}, and unlabelled is {self.unlabelled}; "
-                f"expected at most {len(order)} together"
+                f"expected at most {len(names)} together"
             )
-        split = asked["split"].copy()
-        split[order[self.train_queries : last]] = "unlabelled"
-        split[order[last:]] = ""
-        return asked.assign(split=split)
+        order = names[shares.sort_values().index]
+        position = asked["query_id"].map(pd.Series(range(len(order)), index=order))
+        split = asked["split"].mask(position >= self.train_queries, "unlabelled")
+        return asked.assign(split=split.mask(position >= last, ""))
 
     def _entries(self) -> Iterator[tuple[str, str, str]]:
         """Yield the (name, summary, body) of objects with both."""

@@ -26,39 +26,34 @@ THRESHOLD = 0.7  # the minimum Jaccard similarity of near-duplicates
 
 def divide(
     entries: Iterable[tuple[str, str, str]], held_out: bool
-) -> tuple[list[tuple[str, str]], pd.DataFrame]:
-    """Turn harvested (name, summary, body) entries into passages (id, text), and queries.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Turn harvested (name, summary, body) entries into passages (name, text), and judgments.
 
-    The frame of queries has the columns split, query_id, text and passage_id, the list of a
-    query's passages. held_out: whether all queries are in the split ``test``.
+    The judgments have the columns split, query_id, text and passage_id. held_out: whether all
+    queries are in the split ``test``.
     """
-    texts: dict[str, tuple[str, str]] = {}  # the name and text of each distinct body
-    summaries: dict[str, dict[str, tuple[str, str]]] = {}  # the names and texts of its queries
-    for name, summary, body in entries:
-        key = key_of(body)
-        texts.setdefault(key, (name, body))
-        summaries.setdefault(key, {}).setdefault(key_of(summary), (name, summary))
-    passages = list(texts.values())
-    asked = list(summaries.values())
-    pairs = near_duplicates([body for _, body in passages])
-    dropped = _dropped(asked, pairs)
-
-    by_summary: dict[str, list[int]] = {}
-    kept = [row for row in range(len(passages)) if row not in dropped]
-    for row in kept:
-        for key in asked[row]:
-            by_summary.setdefault(key, []).append(row)
-    chosen = {key: rows for key, rows in by_summary.items() if len(rows) <= MOST_POSITIVES}
-    same_query = [(rows[0], row) for rows in chosen.values() for row in rows[1:]]
-    component_of = components(len(passages), pairs + same_query).tolist()  # its first row
-
-    queries = []
-    for key, rows in chosen.items():
-        name, text = asked[rows[0]][key]
-        split = "test" if held_out else split_of(passages[component_of[rows[0]]][0])
-        queries.append((split, f"query:{name}", text, [passages[row][0] for row in rows]))
-    frame = pd.DataFrame(queries, columns=["split", "query_id", "text", "passage_id"])
-    return [passages[row] for row in kept], frame
+    frame = pd.DataFrame(entries, columns=["name", "summary", "text"])
+    frame["row"] = pd.factorize(frame["text"].map(key_of))[0]  # of the passage
+    frame["key"] = frame["summary"].map(key_of)  # of the query
+    passages = frame.drop_duplicates("row", ignore_index=True)
+    asked = frame.drop_duplicates(["row", "key"]).sort_values("row", kind="stable")
+    pairs = near_duplicates(passages["text"].tolist())
+    dropped = _dropped(asked.groupby("row")["key"].agg(list), pairs)
+    asked = asked[~asked["row"].isin(dropped)]
+    asked = asked[asked.groupby("key")["row"].transform("size") <= MOST_POSITIVES]
+    first = asked.groupby("key").transform("first")  # of the query's entries
+    same_query = zip(first["row"], asked["row"], strict=True)
+    component_of = components(len(passages), [*pairs, *same_query])  # its first row
+    names = passages["name"].to_numpy()
+    judged = pd.DataFrame(
+        {
+            "split": "test" if held_out else list(map(split_of, names[component_of[first["row"]]])),
+            "query_id": "query:" + first["name"],
+            "text": first["summary"],
+            "passage_id": names[asked["row"]],
+        }
+    )
+    return passages.loc[~passages["row"].isin(dropped), ["name", "text"]], judged
 
 
 def split_of(component: str) -> str:
@@ -90,8 +85,11 @@ def _trigrams(text: str) -> list[tuple[str, ...]]:
     return list(zip(words, words[1:], words[2:], strict=False))
 
 
-def _dropped(asked: list[dict[str, tuple[str, str]]], pairs: list[tuple[int, int]]) -> set[int]:
-    """Return the second passage of each pair that also has near-duplicate summaries."""
+def _dropped(asked: pd.Series, pairs: list[tuple[int, int]]) -> set[int]:
+    """Return the second passage of each pair that also has near-duplicate summaries.
+
+    asked: the keys of each passage's queries.
+    """
     dropped: set[int] = set()
     for first, second in pairs:
         if first in dropped or second in dropped:
