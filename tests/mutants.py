@@ -266,7 +266,7 @@ MUTANTS = [
     M("word-pieces of Thai are not words", "cdmae/tokens/vocabulary.py",
       "is_first | is_unspaced", "is_first", "languages/test_scripts.py"),
     M("prompts of a model do not reach its training", "cdmae/proposal/encoders.py",
-      'prompts.get("query") or ""', '""', "proposal/test_published.py"),
+      'prompts.get("query") or ""', '""', "proposal/test_published_start.py"),
     M("a passage outside a list is as good as its last one", "cdmae/retrieval/fusion.py",
       '"convex": -1e-6', '"convex": 0.0', "retrieval/test_fusion.py"),
     M("held-out values come from the weights of their own half", "cdmae/evaluation/tuning.py",
