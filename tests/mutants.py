@@ -81,6 +81,8 @@ MUTANTS = [
       "ordinary[(bits & LOWER) *", "ordinary[(bits >> HALF) *", "masking/test_masking.py masking/test_word_masking.py"),
     M("a title counts as a passage of its own in idf", "cdmae/masking/strategies/idf.py",
       "once = np.unique(passages * size + words)", "once = passages * size + words", "masking/test_masking.py masking/test_word_masking.py"),
+    M("the longest collocations have half their share", "cdmae/masking/strategies/pmi_span.py",
+      "    shares[-1] *= 2\n", "", "masking/test_word_masking.py"),
     # pre-training
     M("masks are equal in every epoch", "cdmae/pretraining/reader.py",
       "masking.key(self.seed, purpose, epoch) for epoch in different.tolist()", "masking.key(self.seed, purpose, 0) for epoch in different.tolist()", "training/test_draws.py"),
