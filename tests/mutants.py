@@ -1,6 +1,6 @@
 """Break the library on purpose, one place at a time, and see whether the tests notice: `make mutants`.
 
-    python tests/mutants.py                 # every mutation: about half an hour on one idle core
+    python tests/mutants.py                 # every mutation: about 45 minutes of one idle core
     python tests/mutants.py losses dropout  # those whose file or sentence contains one of the words
 
 A mutation is one exact replacement in a file, with the tests that must fail after it. The checkout
