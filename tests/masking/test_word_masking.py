@@ -14,6 +14,7 @@ from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.importance import ngrams
 from cdmae.masking import Corpus, Side, choose
+from cdmae.masking.strategies import pmi_span
 from cdmae.masking.strategies.span import length
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -156,6 +157,16 @@ def test_collocations_are_masked_as_units(tmp_path):
         parted += sum(0 < share < 1 for share in shares)
         whole += sum(share == 1 for share in shares)
     assert whole > 5 * parted
+
+
+def test_a_list_of_collocations_has_as_many_pairs_as_longer_ones():
+    """Five pairs and five triples occur ten times each; two of each cover half of 200 words."""
+    words = []
+    for number in range(5):
+        words += [(20 + number, 10, 0), (20 + number, 0, 0)] * 10
+        words += [(20 + number, 9, 10), (20 + number, 9, 0), (20 + number, 0, 0)] * 10
+    longest = pmi_span.collocations(np.array(words).T, np.full(3, 200))
+    assert [(longest == words).sum() for words in (2, 3)] == [20, 20]
 
 
 def test_a_text_without_frequent_ngrams_is_refused(tmp_path):
