@@ -21,6 +21,7 @@ STAMP = VENV / "stamp"
 # Modules are compiled when they are imported. The lists are complete. pyserini has no wheel.
 PIP = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-compile"]
 PIP += ["--no-deps", "--no-build-isolation", "--only-binary", ":all:", "--no-binary", "pyserini"]
+WITHOUT_ONNX = {"--no-onnx", "--triples", "--help", "-h"}  # options of ./run export
 # A file's tests share a process; tests/conftest.py orders the files.
 IN_PARALLEL = ["-n", "logical", "--maxprocesses=4", "--dist=loadfile", "--no-loadscope-reorder"]
 
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> None:
         sys.exit(f"cdmae: the environment variable CDMAE_DEVICE is {device!r}; expected cpu or gpu")
     tests = arguments[:1] == ["test"]
     # only an export to ONNX uses further packages, which are those of the tests
-    exports = arguments[:1] == ["export"] and "--no-onnx" not in arguments
+    exports = arguments[:1] == ["export"] and not WITHOUT_ONNX.intersection(arguments)
     names = ["run", device, "torch"] + ["test"] * (tests or exports)
     names += ["slurm"] * bool(shutil.which("sbatch"))
     if not stamped(names):

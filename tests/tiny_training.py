@@ -80,14 +80,7 @@ def stage(kind: str, **changed) -> Stage:
     return kinds[kind](**values | changed)
 
 
-def encoder(
-    folder: Path,
-    tokenizer: Path,
-    *,
-    dropout: float = 0.1,
-    kind: str = "bert",
-    positions: int = 64,
-) -> Path:
+def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, positions: int = 64) -> Path:
     """Write a random encoder of 2 layers x 32 as `pretrain` does."""
     import transformers
 
@@ -99,16 +92,9 @@ def encoder(
     }  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        if kind == "bert":
-            model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
-        else:
-            model = transformers.ElectraModel(
-                transformers.ElectraConfig(embedding_size=16, **sizes)
-            )
-        with torch.no_grad():
-            for (
-                weights
-            ) in model.parameters():  # biases and norms must differ from 0 and 1 to be tested
+        model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
+        with torch.no_grad():  # biases and norms must differ from 0 and 1 to be tested
+            for weights in model.parameters():
                 weights.add_(torch.randn(weights.shape) * 0.02)
     model.save_pretrained(folder)
     pieces.save_pretrained(folder)

@@ -21,7 +21,7 @@ from pydantic import AfterValidator
 from cdmae.collections import leakage
 from cdmae.collections.leakage import Holdout, HoldoutSeed
 from cdmae.errors import InputError
-from cdmae.fields import EMPTY, asdict, parse, settings, show
+from cdmae.fields import EMPTY, asdict, parse, settings, unfit
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -97,10 +97,8 @@ def nested(values: dict[str, Any]) -> dict[str, Any]:
     """
     made = settings_of(values)
     if made.writer:
-        raise InputError(
-            f"model is {show(made.writer)}, but only an entry of `collections` can have its texts "
-            "written; expected `texts`, a file"
-        )
+        words = ", but only an entry of `collections` can have its texts written"
+        raise unfit(made, "model", f"{words}; expected `texts`, a file")
     known = asdict(made) | {"source": str(values["source"])}
     return {name: known[name] for name in values if name != "language"}
 

@@ -179,6 +179,8 @@ def _placed(mistake: InputError, values: Mapping[str, Any]) -> InputError:
     if key in (values.get(defaults) or {}) and key not in values[section][name]:
         mistake.keys = (defaults, *mistake.keys[2:])
     places = getattr(values, "places", {})
-    for length in range(len(mistake.keys), 0, -1):
-        mistake.place = mistake.place or places.get(mistake.keys[:length], "")
+    named = mistake.words.removeprefix(": ").partition(" ")[0]  # by a source: "path is ..."
+    path = (*mistake.keys, named)
+    for length in range(len(path), 0, -1):
+        mistake.place = mistake.place or places.get(path[:length], "")
     return mistake

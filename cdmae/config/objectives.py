@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -32,9 +32,6 @@ from cdmae.fields import (
     tags,
     unfit,
 )
-
-if TYPE_CHECKING:
-    from cdmae.config.schema import Config
 
 
 @settings
@@ -255,13 +252,6 @@ class SimLm(Layered, Decoded):
                 "begins as a copy of the last layers"
             )
             raise unfit(self, "decoder_layers", words)
-
-    def check(self, config: Config) -> None:
-        """Refuse a generator for random weights."""
-        if self.generator and not config.starts[self.start].checkpoint:
-            words = f", but starts.{self.start} has word-pieces of its own"
-            raise unfit(self, "generator", f"{words}; expected with a start that has a checkpoint")
-        super().check(config)
 
 
 AnyEncoder = Annotated[

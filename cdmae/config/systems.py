@@ -61,17 +61,21 @@ def texts(config: Config, collection: str) -> Row:
 def systems(config: Config) -> dict[str, Row]:
     """Map each system to its values for the rules: its settings and the columns of its kind.
 
-    network: the system with the trained model in use.
+    network: the system with the trained model in use. start: the entry of `starts` with its
+    tokenizer. model_files: of a published model in a local folder.
     """
-    return {
-        name: {
-            "network": model_of(config, name),
+    rows = {}
+    for name, system in config.systems.items():
+        network = model_of(config, name)
+        rows[name] = {
+            "network": network,
+            "start": start_of(config, network) if network else "",
+            "model_files": model_files(system.model),
             "encoded_by": system.encoded_by,
             **system.columns(config, name),
             **system.values(),
         }
-        for name, system in config.systems.items()
-    }
+    return rows
 
 
 def model_files(model: str) -> list[str]:

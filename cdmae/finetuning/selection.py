@@ -51,7 +51,7 @@ def select(
     counts = {}
 
     def leave_out(reason: str, which: np.ndarray) -> None:
-        counts[reason] = int(np.count_nonzero(kept & which))
+        counts[reason] = int((kept & which).sum())
         kept[which] = False
 
     leave_out("left out without a relevant passage", ~_has(positives, len(run)))
@@ -69,7 +69,7 @@ def select(
         leave_out("left out beyond train_queries", beyond)
     # such as a query that shares no word with another passage, for BM25
     alone = kept & ~_has(negatives, len(run))
-    counts["with random negatives only"] = int(np.count_nonzero(alone))
+    counts["with random negatives only"] = int(alone.sum())
     counts = {reason: count for reason, count in counts.items() if count}
     rows = np.flatnonzero(kept)
     lists = {"positives": positives, "barred": barred, "mined": negatives}

@@ -86,11 +86,10 @@ class Grid:
     def real(self) -> Tensor | None:
         """Return the mask of cells that hold a row, bool [B, n]; None if all do."""
         layout = self.layout
-        count = self.passages * layout.longest
-        if len(layout.cells) == count:
+        if len(layout.cells) == self.passages * layout.longest:
             return None
-        real = torch.zeros(count, dtype=torch.bool, device=layout.cells.device)
-        return real.index_fill_(0, layout.cells, True).view(self.passages, layout.longest)
+        positions = torch.arange(layout.longest, device=layout.starts.device)
+        return positions < layout.starts.diff()[:, None]
 
     @cached_property
     def cell_positions(self) -> Tensor:

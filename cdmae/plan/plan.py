@@ -48,7 +48,7 @@ class Plan:
         self.config = config
         self.sizes = {}
         for name, collection in config.collections.items():
-            expected = collection.settings.expected()
+            expected = collection.ask(name, "expected")
             owner = config.collections.get(collection.settings.shared)
             if owner:
                 passages, words, _ = owner.settings.expected()

@@ -166,7 +166,7 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: _id or id or docid"),
         ("corpus.jsonl", '{"_id": true, "text": "x"}', "line 1: _id is true; expected text"),
         ("corpus.jsonl", '{"_id": "p\\u001b[2J", "text": "x"}\n' * 2, r"line 2: the id p\x1b[2J is repeated"),
-        ("corpus.jsonl", GOOD.encode() + b'{"_id": "p2", "text": "caf\xe9"}', "corpus.jsonl is not UTF-8 ("),
+        ("corpus.jsonl", GOOD.encode() + b'{"_id": "p2", "text": "caf\xe9"}', "corpus.jsonl, line 2: not UTF-8"),
         ("corpus.jsonl.gz", GOOD, "holds both corpus.jsonl and corpus.jsonl.gz; keep one of them"),
         ("queries.jsonl", None, "holds judgments but no queries.jsonl"),
         ("queries.jsonl", '{"_id": "q1", "text": ""}', "queries.jsonl, line 1: text or query is missing or empty"),

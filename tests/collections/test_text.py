@@ -158,7 +158,7 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path):
     [
         ("a.pdf", b"x", "holds no file that ends in .txt, .md, .markdown, .rst, .html, .htm"),
         (".hidden.txt", b"x", "hidden files, and links that lead outside, are not read"),
-        ("a.txt", b"\xff", "a.txt is not UTF-8"),
+        ("a.txt", b"\xff", "a.txt, line 1: not UTF-8"),
         ("a.md", b"<!-- -->", "holds no passages"),
     ],
 )

@@ -79,6 +79,8 @@ def test_groups_depend_on_seed_epoch_and_query_and_on_nothing_else(run):
     assert (examples.draw(np.arange(QUERIES), 3) == alone).all()
     assert (examples.draw(np.arange(QUERIES), 4) != alone).any()
     assert (make(run, seed=43)[0].draw(np.arange(QUERIES), 3) != alone).any()
+    drawn = [examples.draw(np.array([0]), epoch) for epoch in range(3)]
+    assert examples.drawn(0, 3).tolist() == np.unique(drawn).tolist(), "for a teacher's scores"
     fewer, _ = make(run, QRELS[QRELS["query"] != 2])
     assert (fewer.draw(np.arange(QUERIES - 1), 3) == np.delete(alone, 2, axis=0)).all()
 
@@ -202,5 +204,6 @@ def test_fewer_training_queries_are_some_of_more_training_queries(run):
     several = [chosen(count) for count in range(1, QUERIES + 1)]
     assert [len(rows) for rows in several] == list(range(1, QUERIES + 1))
     assert all(fewer < more for fewer, more in pairwise(several))
+    assert several[5] not in (set(range(6)), set(range(6, 12))), "in no order of the file"
     with pytest.raises(InputError, match="train_queries is 13; expected up to 12"):
         chosen(13)

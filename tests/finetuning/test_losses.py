@@ -66,6 +66,10 @@ CASES = {
     ),
     # q1's positive has the scores 2 of q1 and 2.5 of the negative, q2's 2 and -1
     "passage-centric": (losses.passage_centric(QUERIES, PASSAGES), loss_of((2, 2.5), (2, -1))),
+    "passage-centric, without the first query's negative": (
+        losses.passage_centric(QUERIES, PASSAGES, excluded=LAST.roll(2, 1)),
+        loss_of((2,), (2, -1)),
+    ),
     "passage-centric, temperature": (
         losses.passage_centric(QUERIES, PASSAGES, 2),
         loss_of((1, 1.25), (1, -0.5)),

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from tiny_tokenizers import KINDS
-from tiny_training import data_of, stage, train
+from tiny_training import stage, task_of, train
 
 from cdmae.errors import InputError
-from cdmae.finetuning import retriever as trainer
 from cdmae.models import checkpoint, sequences
 from cdmae.models.sequences import Prompt
 from cdmae.retrieval import vectors
@@ -39,9 +38,10 @@ def test_sentence_transformers_gives_our_vectors(tiny, prompted, tmp_path):
 def test_training_reads_what_the_tokenizer_makes_of_prompt_and_text(tiny, tmp_path):
     recipe = stage("retriever", **PROMPTS)
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    data = data_of(tiny, recipe, model)
+    task = task_of(tiny, recipe, model)
+    data = task.data
     rows = np.arange(4)
-    read = trainer.batch(data, rows, 0, model, recipe).sequences
+    read = task.draw(rows, 0).sequences
     pieces = read_backend(tiny.encoder)
     query = PROMPTS["query_prompt"] + tiny.queries[data.examples.queries[0]]
     passage = PROMPTS["passage_prompt"] + tiny.passages[data.examples.draw(rows, 0)[0, 0]]

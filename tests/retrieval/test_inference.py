@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
-from tiny_training import PASSAGES, QUERIES
+from tiny_training import PASSAGES, QUERIES, stage
 
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
 from cdmae.finetuning.groups import Drawing
 from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
-from cdmae.retrieval import reranking, vectors
+from cdmae.retrieval import reranking, search, vectors
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run
 from cdmae.tokens.corpus import read_tokens
@@ -148,6 +148,21 @@ def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
     assert len(list(made.iterdir())) == 5
     for name in (f"0000{number}.npy" for number in range(5)):
         assert (made / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+
+
+def test_of_candidates_the_best_are_searched(tiny, tmp_path):
+    (tmp_path / "model").mkdir()
+    model = checkpoint.start_model(tiny.encoder, "retriever", **stage("multi").model(), seed=1)
+    checkpoint.save(tmp_path / "model", model, tiny.encoder, {})
+    files = {"folders": [tiny.collection], "tokens": [tiny.tokens], "mined": [], "lengths": {}}
+    on = {"collections": [tiny.collection], "splits": ["train"], "candidates": [tiny.negatives]}
+    depths = {"depth": 10, "candidates_depth": 3}
+    how = {"encoder": OWN, "model": tmp_path / "model", "vectors": tmp_path / "v"}
+    search.write_runs(**how, **files, **on, **depths, outputs=[tmp_path / "run.parquet"])
+    found = read_run(tmp_path / "run.parquet")
+    candidates = read_run(tiny.negatives)
+    for query in range(len(found)):
+        assert set(found.ranked(query)[0]) == set(candidates.ranked(query)[0][:3])
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e38])

@@ -50,7 +50,7 @@ class Trained(System):
     """Whether it is trained for the first seed only."""
 
     def columns(self, config: Config, name: str) -> dict[str, Any]:
-        """Return the training collection, the start, the settings of sampling, and the teacher.
+        """Return the training collection, the settings of sampling, and the teacher.
 
         scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
         with the reranker's tokenizer. ranking: the run of any other teacher.
@@ -58,7 +58,6 @@ class Trained(System):
         stage = config.stages[self.stage]
         columns = stage.drawn() | {
             "corpus": stage.collection,
-            "start": config.encoders[self.encoder].start,
             "scores": "",
             "ranking": "",
         }
@@ -120,9 +119,6 @@ class Retriever(Searched, Trained):
                 check_kind(self, key, config.systems, kind)
                 self.check_start(key, config)
         check_searched(self, config)
-        if self.engine == "bm25" and config.stages[self.stage].target != "recall":
-            words = f", but the stage {self.stage} has target ranking; expected exact or lucene"
-            raise unfit(self, "engine", words)
 
     def vectors(self, config: Config) -> str:
         """Return the head that its stage trains."""
@@ -162,11 +158,6 @@ class Head(System):
     uses: Literal["dense", "sparse"]
     """The head to search with."""
     engine: Engine = "exact"
-
-    def columns(self, config: Config, name: str) -> dict[str, Any]:
-        """Return the tokenizer of the trained system's encoder."""
-        owner = config.systems[self.of]
-        return {"start": config.encoders[owner.encoder].start}
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a system without two heads, and Lucene for the dense head."""

@@ -89,10 +89,6 @@ class External(Searched):
     passage_prompt: str = ""
     """Text before each passage; empty: the model's own."""
 
-    def columns(self, config: Config, name: str) -> dict[str, Any]:
-        """Return the files of the model."""
-        return {"model_files": systems.model_files(self.model)}
-
     def check(self, config: Config, name: str) -> None:
         """Refuse a missing folder, and a search that does not fit its vectors."""
         pretrained.check(self.model, ("model",))

@@ -19,7 +19,7 @@ the largest part of a step, are computed once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ from cdmae.models import architectures, metadata, transformer
 from cdmae.models.heads import own
 from cdmae.models.largest import counter, largest
 from cdmae.models.linear import Layers
-from cdmae.models.packed import Layout, Packed
+from cdmae.models.packed import WIDTH, Layout, Packed
 
 if TYPE_CHECKING:
     from cdmae.config.recipe import Stage
@@ -82,13 +82,14 @@ def weights(
     states = head.transform(states)
     # bf16 is for products, not for losses.
     states = states.to(torch.promote_types(states.dtype, torch.float32))
-    rows = _rows(packed.layout)
+    layout = packed.layout
+    rows = _rows(layout)
     learning = torch.is_grad_enabled()
     if not learning and memory is None:
-        return _largest(states, head, rows)[0]
+        return _largest(states, head, rows, layout)[0]
     found = {} if memory is None else memory
     if not found:
-        found["weights"], found["positions"] = _largest(states, head, rows, positions=True)
+        found["weights"], found["positions"] = _largest(states, head, rows, layout, positions=True)
     if not learning:
         return found["weights"]
     return _Weights.apply(states, head.output.weight, head.output.bias, rows, *found.values())
@@ -102,11 +103,29 @@ def _rows(layout: Layout) -> Tensor:
     return starts[:-1, None] + torch.minimum(positions, last)
 
 
+def _blocks(layout: Layout, words: int, device: str) -> Iterator[tuple[slice, int]]:
+    """Divide texts into blocks; yield each block's texts and the rows of its longest text.
+
+    words: the number of word-pieces with logits in memory at a time. On a GPU, reading the lengths
+    would wait for all computations, so each block has the rows of the longest text of all.
+    """
+    lengths = [layout.longest] * len(layout)
+    if device == "cpu":
+        lengths = [-(-length // WIDTH) * WIDTH for length in layout.starts.diff().tolist()]
+    first = 0
+    while first < len(lengths):
+        at_once = max(1, LOGITS_AT_ONCE[device] // (lengths[first] * words))
+        texts = slice(first, first + at_once)
+        yield texts, max(lengths[texts])
+        first += at_once
+
+
 @torch.no_grad()
 def _largest(
     states: Tensor,
     head: architectures.Head,
     rows: Tensor,
+    layout: Layout,
     *,
     positions: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
@@ -119,7 +138,6 @@ def _largest(
     texts, longest = rows.shape
     every = len(head.output.weight)
     at_once = min(every, WORDS_AT_ONCE[device])
-    together = max(1, LOGITS_AT_ONCE[device] // (longest * at_once))
     weights = states.new_empty(texts, every)
     kind = counter(longest)
     best = torch.empty(texts, every, dtype=kind, device=states.device) if positions else None
@@ -127,9 +145,8 @@ def _largest(
         narrow = states.to(product)
         output = head.output.weight.to(product)
         offset = head.output.bias.to(product)
-        for begin in range(0, texts, together):
-            some = slice(begin, begin + together)
-            block = narrow[rows[some]]
+        for some, width in _blocks(layout, at_once, device):
+            block = narrow[rows[some, :width]]
             for first in range(0, every, at_once):
                 words = slice(first, first + at_once)
                 logits = functional.linear(block, output[words], offset[words])  # [b, n, v]

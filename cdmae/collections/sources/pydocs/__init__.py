@@ -23,7 +23,7 @@ from cdmae.collections.leakage import stable_share
 from cdmae.collections.sources.pydocs import harvest
 from cdmae.collections.sources.pydocs.prose import prose
 from cdmae.errors import InputError
-from cdmae.fields import Natural, settings
+from cdmae.fields import Natural, settings, unfit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,10 +75,8 @@ class Settings(Source):
     def __post_init__(self) -> None:
         """Refuse `unlabelled` without `train_queries`, with which all have judgments."""
         if self.unlabelled and not self.train_queries:
-            raise InputError(
-                f"unlabelled is {self.unlabelled}, but train_queries is 0, which keeps the "
-                "judgments of all queries; expected unlabelled 0, or a number of train_queries"
-            )
+            words = ", but train_queries is 0, which keeps the judgments of all queries"
+            raise unfit(self, "unlabelled", f"{words}; expected 0, or a number of train_queries")
 
     def packages(self) -> tuple[str, ...]:
         """Return the import names of the harvested packages."""
