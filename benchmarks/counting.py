@@ -101,7 +101,7 @@ def start(form: str, given: argparse.Namespace) -> Callable[[], np.ndarray]:
         output = Path(given.folder) / "ngrams"
 
         def ours() -> np.ndarray:
-            ngrams.count_to(output, tokens, window=WINDOW, memory=given.memory * 500_000)
+            ngrams.count_to(output, tokens, window=WINDOW, memory=given.memory * 1_000_000)
             return np.load(output / "counts.npy", mmap_mode="r")
 
         return ours

@@ -32,6 +32,7 @@ from cdmae import fields
 from cdmae.cli import INTERRUPTED, ending
 from cdmae.errors import InputError, Interrupted
 from cdmae.files import digest
+from cdmae.tokens.corpus import Tokens, read_tokens
 
 # the process id of the workflow engine; the job stops itself when that process has ended
 PARENT = "CDMAE_PARENT"
@@ -84,16 +85,17 @@ def arguments(function: Callable[..., Any], job: Any) -> dict[str, Any]:
     """Return the arguments of a function by name.
 
     A parameter takes the value of that name in ``params.settings``, in the rule's named inputs and
-    outputs, in its other params, or of a wildcard; ``output``, ``threads`` and ``memory`` in
-    megabytes are the rule's. The path of several files is their folder, and of none is None.
-    Settings become the annotated class. The fields of the class of a parameter `files` are filled
-    in the same way. Settings with ``targets`` add the arguments of `on_targets`.
+    outputs, in its other params, or of a wildcard; ``output``, ``threads`` and ``memory`` in bytes
+    are the rule's. The path of several files is their folder, and of none is None. `Tokens` are
+    read from their folder, and settings become the annotated class. The fields of the class of a
+    parameter `files` are filled in the same way. Settings with ``targets`` add the arguments of
+    `on_targets`.
     """
     params = dict(job.params.items())
     settings = params.get("settings", {})
     known = dict(job.wildcards.items()) | params
     known |= {"output": list(job.output), "threads": job.threads}
-    known |= {"memory": job.resources.get("mem_mb")}
+    known |= {"memory": job.resources.get("mem_mb", 0) * 1_000_000}
     known |= dict(job.output.items()) | dict(job.input.items()) | settings
     if "targets" in settings:
         known |= on_targets(job)
@@ -111,9 +113,10 @@ def value_of(hint: Any, value: Any, name: str) -> Any:
     """Turn a value of Snakemake's object into the type of a parameter."""
     if hint == list[Path]:
         return [Path(path) for path in _all(value)]
-    if hint is Path:
+    if hint in (Path, Tokens):
         paths = [value] if isinstance(value, str | Path) else list(value)
-        return Path(paths[0]).parent if len(paths) > 1 else Path(paths[0]) if paths else None
+        path = Path(paths[0]).parent if len(paths) > 1 else Path(paths[0]) if paths else None
+        return read_tokens(path) if hint is Tokens else path
     # a class of settings, or a union of classes
     is_settings = dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
     return fields.parse(hint, value, name) if is_settings else value

@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import json
 import os
 import shutil
 import sys
@@ -16,7 +15,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 import pytest  # noqa: E402
-from made_up import make_model  # noqa: E402
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would download must fail at once
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
@@ -209,26 +207,3 @@ def toy(monkeypatch):
     listed = collections.names()
     monkeypatch.setattr(collections, "names", lambda: [*listed, "toy"])
     return module
-
-
-@pytest.fixture
-def own_files(tmp_path, monkeypatch):
-    """The folders that the config files name, and the working folder in which they are."""
-    make_model(tmp_path / "models/foreign")
-    make_model(tmp_path / "data/writer", is_encoder_decoder=True, vocab_size=9, d_model=512)
-    texts = [
-        f"Sentence {row} is here. Another one of seven words follows it." for row in range(300)
-    ]
-    passages = [{"_id": f"p{row}", "title": "", "text": text} for row, text in enumerate(texts)]
-    # more queries than in a batch, and than the pseudo-queries of dev
-    queries = [{"_id": f"q{number}", "text": "a query"} for number in range(250)]
-    judged = "".join(f"q{number}\tp1\t1\n" for number in range(250))
-    for collection in ("mine", "medquad", "boolq", "cisi", "squad"):
-        folder = tmp_path / "data" / collection
-        (folder / "qrels").mkdir(parents=True)
-        for name, rows in (("corpus", passages), ("queries", queries)):
-            (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        for split in ("train", "dev", "test", "test_long"):
-            (folder / f"qrels/{split}.tsv").write_text(judged)
-        (folder / "notes.txt").write_text("\n\n".join(texts))
-    monkeypatch.chdir(tmp_path)

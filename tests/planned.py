@@ -1,8 +1,5 @@
-"""The jobs of a config as Snakemake plans them, in this process: what tests of the workflow's graph
-look at.
-"""
+"""The jobs of a config as Snakemake plans them, in this process."""
 
-from collections.abc import Iterable
 from contextlib import chdir
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,127 +20,78 @@ from cdmae.errors import InputError
 from workflow import fingerprint
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-class Job(NamedTuple):
-    """A job of a dry run: its rule, its wildcards joined by ``/``, and its files."""
-
-    rule: str
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+# as in the profiles
+TRIGGERS = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV, RerunTrigger.CODE}
 
 
 class Planned(NamedTuple):
-    """A job: its inputs by name, its outputs, its parameters by name, and those that are reasons to
-    run again.
+    """A job: inputs by name, outputs, parameters by name, and those that are reasons to run again.
+
+    detail: Snakemake's job.
     """
 
     inputs: dict[str, list[str]]
     outputs: list[str]
     params: dict[str, Any]
     reasons: set[str]
-    record: Job
     detail: Any
 
+    @property
+    def reads(self) -> list[str]:
+        """All inputs."""
+        return list(map(str, self.detail.input))
 
-def plan(
-    values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0
-) -> dict[tuple[str, str], Planned]:
-    """Plan a whole config, or some targets of it, by rule and name; all code has the fingerprint 1."""
+
+def plan(values: dict[str, Any], *targets: str, gpus: int = 0) -> dict[tuple[str, str], Planned]:
+    """Plan a whole config, or some targets, by rule and wildcards, joined by ``/``.
+
+    A job comes after the jobs that make its inputs. All code has the fingerprint 1. Raises
+    `InputError` if the Snakefile or Snakemake refuses the config or the targets.
+    """
     plain = mock.patch("workflow.fingerprint.executed", fingerprint.executed.__wrapped__)
-    with chdir(ROOT), mock.patch("workflow.fingerprint._module", one), plain:
-        known = dry_run(
-            targets=targets,
-            values={**values, "standalone": True},
-            cores=cores,
-            gpus=gpus,
-        )
-    return {
-        (job.rule, job.name): Planned(
-            {
-                name: [paths] if isinstance(paths, str) else list(paths)
-                for name, paths in detail.input.items()
-            },
-            list(job.outputs),
-            dict(detail.params.items()),
-            {str(reason) for reason in detail.non_derived_params},
-            job,
-            detail,
-        )
-        for job, detail in known.items()
-    }
-
-
-def records(values: dict[str, Any], *targets: str, **machine: int) -> list[Job]:
-    """List the jobs of a config."""
-    return [job.record for job in plan(values, *targets, **machine).values()]
-
-
-def one(module: str) -> tuple[str, list[str]]:
-    """Return a hash for a module, which imports nothing."""
-    return "1", []
-
-
-def changed(before: dict, after: dict) -> set[tuple[str, str]]:
-    """Name the jobs that another config runs again for their own parameters; the report shows every
-    setting.
-    """
-    names = before.keys() & after.keys()
-    return {name for name in names if before[name].reasons != after[name].reasons} - {
-        ("report", "")
-    }
-
-
-def dry_run(
-    configfiles: Iterable[str] = (),
-    targets: Iterable[str] = (),
-    *,
-    cores: int = 1,
-    gpus: int = 0,
-    values: dict[str, Any] | None = None,
-) -> dict[Job, Any]:
-    """List the jobs of a whole run, or of some targets, each after the jobs that make its inputs.
-
-    configfiles: overlays on the default; values: the values of ``--config``. Raises `InputError` if
-    the Snakefile or Snakemake refuses the config or the targets.
-    """
-    files = [Path(file) for file in configfiles]
-    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+    one = mock.patch("workflow.fingerprint._module", lambda _: ("1", []))
+    with chdir(ROOT), plain, one, SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:
-            planned = api.workflow(
-                ResourceSettings(cores=cores, resources={"gpu": gpus}),
-                ConfigSettings(config=values or {}, configfiles=files),
-                snakefile=ROOT / "Snakefile",
-            )
-            # as in the profiles
-            triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV, RerunTrigger.CODE}
-            planned.dag(DAGSettings(targets=set(targets), rerun_triggers=triggers))
-            # the API only prints the planned jobs and does not return them
-            workflow = planned._workflow
-            workflow._prepare_dag(
-                forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True
-            )
-            workflow._build_dag()
+            graph = _graph(api, values, targets, gpus)
         except SystemExit as refused:
             raise refused.__cause__ from None
         except (RuleException, WorkflowError) as error:
             raise InputError(str(error)) from None
-        graph = workflow.dag
-        rules = [rule.name for rule in workflow.rules]
-        levels = (
-            sorted(level, key=lambda job: (rules.index(job.rule.name), *job.wildcards))
-            for level in graph.toposorted()
-        )
-        ordered = [job for level in levels for job in level if job.output]
-        for job in ordered:
-            assert job.resources, "evaluated now, before the globals are those of another config"
-        return {
-            Job(
-                job.rule.name,
-                "/".join(job.wildcards),
-                tuple(dict.fromkeys(job.input)),
-                tuple(job.output),
-            ): job
-            for job in ordered
-        }
+        rules = [rule.name for rule in graph.workflow.rules]
+        jobs = {}
+        for level in graph.toposorted():
+            ordered = sorted(level, key=lambda job: (rules.index(job.rule.name), *job.wildcards))
+            for job in ordered:
+                if job.output:
+                    jobs[job.rule.name, "/".join(job.wildcards)] = _planned(job)
+    return jobs
+
+
+def _graph(api: SnakemakeApi, values: dict[str, Any], targets: tuple[str, ...], gpus: int) -> Any:
+    planned = api.workflow(
+        ResourceSettings(cores=64, resources={"gpu": gpus}),
+        ConfigSettings(config={**values, "standalone": True}),
+        snakefile=ROOT / "Snakefile",
+    )
+    planned.dag(DAGSettings(targets=set(targets), rerun_triggers=TRIGGERS))
+    # the API only prints the planned jobs and does not return them
+    workflow = planned._workflow
+    workflow._prepare_dag(forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True)
+    workflow._build_dag()
+    return workflow.dag
+
+
+def _planned(job: Any) -> Planned:
+    assert job.resources, "evaluated now, before the globals are those of another config"
+    inputs = {
+        name: [paths] if isinstance(paths, str) else list(paths)
+        for name, paths in job.input.items()
+    }
+    reasons = {str(reason) for reason in job.non_derived_params}
+    return Planned(inputs, list(job.output), dict(job.params.items()), reasons, job)
+
+
+def changed(before: dict, after: dict) -> set[tuple[str, str]]:
+    """Name the jobs that another config runs again for their own parameters, but for the report."""
+    names = before.keys() & after.keys() - {("report", "")}
+    return {name for name in names if before[name].reasons != after[name].reasons}

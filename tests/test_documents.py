@@ -19,12 +19,6 @@ def test_every_file_that_is_named_is_there(document):
     assert [str(file) for file in files if not file.exists()] == []
 
 
-def test_the_layout_shows_every_package():
-    layout = (ROOT / "docs/design.md").read_text()
-    shown = set(re.findall(r"^    (\w+)/ ", layout, flags=re.MULTILINE))
-    assert {path.parent.name for path in ROOT.glob("cdmae/*/__init__.py")} <= shown
-
-
 def test_the_readme_quotes_results_as_they_are():
     """Rows of its tables are rows of docs/results.md, and figures of its list appear there."""
     readme, results = ((ROOT / path).read_text() for path in ("README.md", "docs/results.md"))

@@ -20,12 +20,12 @@ from cdmae.files import digest
 PACKAGE = "cdmae"
 ROOT = Path(__file__).resolve().parent.parent
 TEXTS = (".j2", ".css", ".js", ".csv")
-# Modules, and packages, that affect no result: jobs receive the settings as parameters.
+# modules that affect no result
 NEUTRAL = tuple(
-    f"{PACKAGE}.{name}"
-    for name in ("cli", "config", "errors", "fields", "job", "layout", "log", "terminal")
+    f"{PACKAGE}.{name}" for name in ("cli", "errors", "fields", "job", "layout", "log", "terminal")
 )
-# members of classes of settings that check, describe or plan, and decide no result
+CONFIG = f"{PACKAGE}.config."
+# functions of the config, and members of its classes, that check, describe or plan only
 NO_RESULT = ("__post_init__", "check", "in_words", "unread")
 CONTENT = "content of "  # of the keys of users' files
 
@@ -37,7 +37,8 @@ def executed(*sources: str | type) -> dict[str, str]:
     sources: names of scripts and modules, and classes of settings, in which constants, properties
     and methods count, such as the number of ``spans`` of an objective. Settings themselves are
     parameters. Imports inside functions count; comments, docstrings, formatting and imports for
-    type checkers do not.
+    type checkers do not. Functions and constants of the config count where they are imported; what
+    they import does not.
     """
     hashes: dict[str, str] = {}
     waiting = [source for source in sources if isinstance(source, str)]
@@ -46,13 +47,13 @@ def executed(*sources: str | type) -> dict[str, str]:
         name = waiting.pop()
         if name in hashes or name.startswith(NEUTRAL):
             continue
-        hashes[name], imported = _module(name)
+        hashes[name], imported = _of_config(name) if name.startswith(CONFIG) else _module(name)
         waiting += imported
     for kind in sources:
         for owner in () if isinstance(kind, str) else kind.__mro__:
-            if owner.__module__.startswith(f"{PACKAGE}.config"):
+            if owner.__module__.startswith(CONFIG):
                 hashes[f"{owner.__module__}.{owner.__qualname__}"] = _settings(owner)
-    return {name: hashes[name] for name in sorted(hashes)}
+    return {name: hashes[name] for name in sorted(hashes) if hashes[name]}
 
 
 @cache
@@ -71,22 +72,41 @@ def _module(name: str) -> tuple[str, list[str]]:
             found += [module + alias.name for alias in node.names]
     absolute = [importlib.util.resolve_name(each, package) for each in found]
     own = [each for each in absolute if each.split(".")[0] == PACKAGE]
-    # the others are objects in a module
-    modules = [each if _path(each).exists() else each.rpartition(".")[0] for each in own]
+    modules = []
+    for each in own:
+        is_object = not each.startswith(CONFIG) and not _path(each).exists()
+        modules.append(each.rpartition(".")[0] if is_object else each)
     return _hash(ast.unparse(tree)), modules
+
+
+def _of_config(name: str) -> tuple[str, list[str]]:
+    """Return the hash of a module of the config without its classes, or of one object in it."""
+    module = name if _path(name).exists() else name.rpartition(".")[0]
+    nodes = _Executed().visit(ast.parse(_path(module).read_bytes())).body
+    if module != name:
+        nodes = [node for node in nodes if name.removeprefix(f"{module}.") in _names(node)]
+    left_out = ast.ClassDef | ast.Import | ast.ImportFrom
+    own = [node for node in nodes if not isinstance(node, left_out)]
+    return _decisive(own) if own else "", []
 
 
 def _settings(owner: type) -> str:
     """Return the hash of what a job executes of a class of settings itself."""
     tree = _Executed().visit(ast.parse(textwrap.dedent(inspect.getsource(owner))))
-    own = []
-    for node in tree.body[0].body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node]
-        names = [getattr(each, "id", getattr(each, "name", "")) for each in targets]
-        decides_nothing = all(name.startswith(NO_RESULT) for name in names)
-        if not isinstance(node, ast.AnnAssign) and not decides_nothing:
-            own.append(ast.unparse(node))
+    nodes = tree.body[0].body
+    return _decisive(node for node in nodes if not isinstance(node, ast.AnnAssign))
+
+
+def _decisive(nodes: Iterable[ast.stmt]) -> str:
+    """Return the hash of the statements that decide results."""
+    own = [ast.unparse(node) for node in nodes if not _names(node)[0].startswith(NO_RESULT)]
     return _hash("\n".join(own))
+
+
+def _names(node: ast.stmt) -> list[str]:
+    """List the names that a statement defines; one that defines none has an empty name."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", node)]
+    return [getattr(each, "id", getattr(each, "name", "")) for each in targets]
 
 
 class _Executed(ast.NodeTransformer):

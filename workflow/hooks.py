@@ -135,7 +135,7 @@ class Terminal:
         self.results = results
         self.jobs: list[Job] = []  # of the run, once they are known
         self.started: dict[int, int] = {}  # the number of a job, also when it is tried again
-        self.failed: dict[str, None] = {}  # logs
+        self.failed: dict[int, str] = {}  # logs, by the number of the job
 
     def __call__(self, record: logging.LogRecord) -> bool:
         """Return whether Snakemake prints a record, perhaps with other words."""
@@ -143,17 +143,17 @@ class Terminal:
         quiet = set(self.workflow.output_settings.quiet or ())
         is_brief = {Quietness.RULES, Quietness.PROGRESS} <= quiet
         if event == LogEvent.JOB_ERROR and record.log:
-            self.failed[record.log[0]] = None
+            self.failed[record.jobid] = record.log[0]
             if is_brief:
                 words = f"{record.rule_name} has failed: {record.log[0]} {record.rule_msg or ''}"
                 _say(record, textwrap.shorten(printable(words), LONGEST, placeholder=" ..."))
         elif event == LogEvent.JOB_FINISHED:
-            job = next((job for job in self.jobs if job.jobid == record.job_id), None)
-            for log in job.log if job else ():
-                self.failed.pop(log, None)  # of an earlier attempt
+            self.failed.pop(record.job_id, None)  # an earlier attempt
         elif event == LogEvent.RUN_INFO:
             if self.jobs and is_brief:
                 return False  # the second table of a dry run
+            if not self.workflow.dryrun:
+                lock(self.results)
             self.jobs = [job for job in self.workflow.dag.needrun_jobs() if job.output]
             if is_brief:
                 _say(record, self.table())
@@ -202,7 +202,7 @@ class Terminal:
 
     def fail(self) -> None:
         """Print the reason for each failed job from its log, the first failure last."""
-        for path in reversed(self.failed):
+        for path in reversed(self.failed.values()):
             said = Path(path).read_text(errors="replace").strip() if Path(path).is_file() else ""
             sentences = re.findall(r"^cdmae: .*", said, re.MULTILINE)
             last = said.split("\n")[-1]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cdmae.tokens.scripts import unwrapped
+from cdmae.languages.scripts import unwrapped
 
 if TYPE_CHECKING:
     from docutils import nodes

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from cdmae.collections import tables
 from cdmae.errors import InputError
+from cdmae.languages import scripts
 from cdmae.terminal import printable
-from cdmae.tokens import scripts
 
 if TYPE_CHECKING:
     import pandas as pd

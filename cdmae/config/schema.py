@@ -37,7 +37,7 @@ from cdmae.fields import (
     show,
     suggestion,
 )
-from cdmae.tokens import scripts
+from cdmae.languages import scripts
 
 
 @settings

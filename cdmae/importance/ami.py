@@ -130,31 +130,31 @@ class Table:
 
 
 def estimate(
-    folder: Path | str, counted: Path | str, tokens: Tokens, settings: dict[str, Any]
+    output: Path | str, counted: Path | str, tokens: Tokens, formula: dict[str, Any]
 ) -> None:
     """Write the importance of `tokens`, ``values.npy`` float16 [T] aligned with the ids.
 
     Memory does not grow with the collection: passages are scored in blocks.
 
     counted: the folder of n-grams; its table scores new text. The output refers to it by a
-    relative path. settings: the arguments of `ami`.
+    relative path. formula: the arguments of `ami`.
     """
     unit = ngrams.unit_of(counted)
     counts = read_array(Path(counted) / "counts.npy")
     totals = read_array(Path(counted) / "totals.npy")
     segments = read_array(Path(counted) / "segments.npy")
-    with complete(folder) as aside:
+    with complete(output) as aside:
         aside.mkdir()
         with appending(aside / "values.npy", np.float16) as append:
             first = 0
             for block in blocks(tokens):
                 last = first + len(block)
                 words = slice(segments[2 * first], segments[2 * last])
-                append(broadcast(ami(counts[:, words], totals, **settings), block, unit))
+                append(broadcast(ami(counts[:, words], totals, **formula), block, unit))
                 first = last
-        reference = {"table": os.path.relpath(counted, folder)}
+        reference = {"table": os.path.relpath(counted, output)}
         write_json(aside / ngrams.REFERENCE, reference)
-        write_json(aside / "settings.json", settings)
+        write_json(aside / "settings.json", formula)
 
 
 def read_values(folder: Path | str) -> np.ndarray:

@@ -21,7 +21,7 @@ from cdmae.files import complete, read_json, write_json
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.words import hash_words, longer
 
-MEMORY = 1 << 30  # bytes for sorting, unless the caller says otherwise
+MEMORY = 1 << 31  # bytes, unless the caller says otherwise
 KEY = 80  # bytes that sorting takes per hash
 BLOCK = 1 << 20  # words that are read together
 ABOUT = "table.json"  # is written last: a folder without it is incomplete
@@ -29,7 +29,7 @@ REFERENCE = "ngrams.json"  # file in a folder of importance with the relative pa
 
 
 def count_to(
-    folder: Path | str,
+    output: Path | str,
     tokens: Tokens,
     *,
     unit: str = "word",
@@ -41,9 +41,9 @@ def count_to(
     ``counts.npy`` uint32 [L, W]: ``counts[n - 1, i]`` is the number of occurrences of the n-gram
     that begins at word i, 0 where it would leave its segment. ``segments.npy`` int64 [2 P + 1]: the
     offset of each title and each text, in words. The other files are those of
-    `cdmae.importance.ami.Table`. memory: bytes for sorting; it changes no count.
+    `cdmae.importance.ami.Table`. memory: bytes, half of which are for sorting; it changes no count.
     """
-    with complete(folder) as aside:
+    with complete(output) as aside:
         aside.mkdir()
         with TemporaryDirectory(dir=aside) as scratch:
             lengths = [np.empty(0, np.int64)]
@@ -56,7 +56,7 @@ def count_to(
             segments = np.cumsum(np.append(0, sizes))
             counts = _reserve(aside / "counts.npy", (window, len(words)))
             for order in range(1, window + 1):
-                _count(order, words, segments, counts[order - 1], aside, memory)
+                _count(order, words, segments, counts[order - 1], aside, memory // 2)
         totals = [np.maximum(0, sizes - order).sum() for order in range(window)]
         write_array(aside / "segments.npy", segments)
         write_array(aside / "totals.npy", np.array(totals, np.int64))

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from cdmae import masking
+from cdmae.files import write_json
 from cdmae.importance.shading import spell
+from cdmae.languages.stop_words import STOP_WORDS
 from cdmae.masking import Batch, Corpus, Side
 from cdmae.tokens.corpus import Tokens
-from cdmae.tokens.stop_words import STOP_WORDS
 from cdmae.tokens.vocabulary import Vocabulary
 
 SAMPLE = 20_000  # number of passages that are masked
@@ -24,22 +25,23 @@ TOP = 10
 
 
 def describe(
+    output: Path | str,
     tokens: Tokens,
-    tokenizer: Path | str,
-    importance_folder: Path | str,
+    tokenizer: Path,
+    importance: Path,
     *,
     settings: dict[str, Any],
     seed: int,
-) -> dict[str, Any]:
+) -> None:
     """Describe the masks of a strategy that reads the importance, and uniform masks for comparison.
 
-    The result has these keys:
+    `output` is a JSON file with these keys:
 
     ``uniform``, ``importance``: two facts about the masks. The most frequent masked words and
     their share of the masked words; the share of stop-words and punctuation among the masked
     word-pieces.
     """
-    corpus = Corpus(tokens, Vocabulary.read(tokenizer), tokenizer, importance_folder)
+    corpus = Corpus(tokens, Vocabulary.read(tokenizer), tokenizer, importance)
     side = Side(settings["strategy"], settings["ratio"], sigma=settings["sigma"], unit=corpus.unit)
     uniform = replace(side, strategy="uniform")
     evenly = np.linspace(0, max(0, len(tokens) - 1), SAMPLE).astype(np.int64)
@@ -48,10 +50,11 @@ def describe(
     length = settings["max_length"] - 2
     batch = masking.read(tokens, rows, length, corpus.vocabulary, values)
     key = masking.key(seed, "decoder", 0)
-    return {
+    facts = {
         "uniform": _facts(batch, masking.choose(batch, uniform, key), corpus.pieces),
         "importance": _facts(batch, masking.choose(batch, side, key), corpus.pieces),
     }
+    write_json(output, facts)
 
 
 def _facts(batch: Batch, mask: np.ndarray, pieces: list[str]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from cdmae.collections.leakage import DIVIDED
 from cdmae.config.splits import is_dev
 from cdmae.errors import InputError
 from cdmae.formats import plural
+from cdmae.languages.scripts import WORDS
 from cdmae.plan.machine import Machine
 from cdmae.proposal.encoders import Encoder
 from cdmae.proposal.survey import METHODS, Survey, some
-from cdmae.tokens.scripts import WORDS
 
 MOST_HELD_OUT = 2000  # queries of a new split
 LEAST_QUERIES = 20  # that can be trained on

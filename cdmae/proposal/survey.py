@@ -19,7 +19,7 @@ from cdmae.collections.sources.pseudo import divided
 from cdmae.collections.sources.text import SUFFIXES
 from cdmae.errors import InputError
 from cdmae.fields import parse, show
-from cdmae.tokens import scripts
+from cdmae.languages import scripts
 
 NAMED = 3  # files or folders that a line names
 SAMPLE = 20_000  # passages whose words are looked at; all passages are counted

@@ -37,6 +37,22 @@ TAGS = {
 }
 
 
+def release_all(
+    cards: dict[str, dict[str, Any]],
+    trained: list[Path],
+    measures: list[Path],
+    models: list[Path],
+) -> None:
+    """Write the models of the systems in `cards`, which has the facts of each.
+
+    trained, models: the folders to read and to write, one per system. measures: of all systems.
+    """
+    of_system = {path.stem: path for path in measures}
+    for (name, facts), model, output in zip(cards.items(), trained, models, strict=True):
+        beside = [of_system[other] for other in facts["beside"]]
+        release(model, of_system[name], facts, output, beside)
+
+
 def release(
     model: Path | str,
     measures: Path | str,

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from cdmae.circumstances import circumstances
 from cdmae.config.schema import Config
-from cdmae.files import complete, write_text
+from cdmae.files import complete, write_json, write_text
 from cdmae.formats import printable
 from cdmae.report import frames as frames_module
 from cdmae.report import tables
@@ -38,6 +39,13 @@ SECTIONS = {
     queries: "Queries",
     setup: "Set-up",
 }
+
+
+def write_report(config: Config, output: Path, record: Path) -> None:
+    """Write the page of a run, its numbers, and a record of its config and circumstances."""
+    facts = Facts(config, circumstances())
+    write(facts, output)
+    write_json(record, {"config": facts.plain, **facts.circumstances})
 
 
 def write(facts: Facts, output: Path | str) -> None:

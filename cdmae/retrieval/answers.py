@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from cdmae.languages.stop_words import STOP_WORDS
 from cdmae.terminal import printable
-from cdmae.tokens.stop_words import STOP_WORDS
 
 INDENT = " " * 4
 LINES = 6  # the maximum number of lines per passage

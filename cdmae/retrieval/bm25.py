@@ -21,10 +21,10 @@ import numpy as np
 
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.files import link_folder, read_json, write_json
+from cdmae.languages import scripts
 from cdmae.log import say
 from cdmae.retrieval import asking, lucene, targets
 from cdmae.runs import Run
-from cdmae.tokens import scripts
 from cdmae.tokens.tokenise import Texts
 
 if TYPE_CHECKING:

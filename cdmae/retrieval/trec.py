@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from cdmae.collections import tables
+from cdmae.collections.store import read_passages, read_queries
 from cdmae.collections.tables import fault
 from cdmae.errors import InputError
 from cdmae.fields import show
@@ -24,10 +25,24 @@ from cdmae.files import complete
 from cdmae.log import say
 from cdmae.retrieval.ranking import ranked
 from cdmae.runs import Run
+from cdmae.runs import read_run as read_parquet
 
 LARGEST = float(np.finfo(np.float32).max)  # the largest score that float32 can represent
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 EXPECTED = f"the 6 columns {' '.join(COLUMNS)}, or the 3 columns query_id passage_id rank"
+
+
+def export(runs: Path, collection: Path, target: str, system: str, output: Path) -> None:
+    """Write a system's run with the ids of its collection.
+
+    runs: the folder of the system's runs; target: the collection and the split, such as
+    ``pydocs.dev``.
+    """
+    run = read_parquet(runs / f"{target}.parquet")
+    queries = read_queries(collection, target.removeprefix(f"{collection.name}."))
+    passages = read_passages(collection, ["passage_id"])
+    passage_ids = passages["passage_id"].combine_chunks()
+    write_run(output, run, queries["query_id"].tolist(), passage_ids, system)
 
 
 def write_run(

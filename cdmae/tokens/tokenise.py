@@ -19,9 +19,9 @@ import pyarrow as pa
 from cdmae.collections.store import stream_passages
 from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
+from cdmae.languages import scripts
 from cdmae.log import say
 from cdmae.threads import Threads
-from cdmae.tokens import scripts
 from cdmae.tokens.corpus import Tokens, read_tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, read_backend
 
@@ -174,14 +174,15 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
     return Tokeniser(tokenizer, threads).tokens(passages)
 
 
-def tokenise_to(
-    folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int
-) -> None:
-    """Tokenise a stream of passages like `tokenise`, into the files of `write_tokens`."""
+def tokenise_to(output: Path | str, passages: Path, tokenizer: Path, threads: int) -> None:
+    """Tokenise a collection, as `tokenise` does, into the files of `write_tokens`.
+
+    passages: the file in the folder of the collection.
+    """
     tokeniser = Tokeniser(tokenizer, threads)
-    batches = tokeniser.stream(passages)
-    stream_tokens(folder, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
-    ids = read_tokens(folder).ids
+    batches = tokeniser.stream(stream_passages(passages.parent, ["title", "text"]))
+    stream_tokens(output, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
+    ids = read_tokens(output).ids
     share = tokeniser.vocabulary.unknown(ids)
     say(f"{len(ids):,} word-pieces, of which {share:.2%} are unknown characters")
 

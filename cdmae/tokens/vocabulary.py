@@ -11,7 +11,7 @@ import numpy as np
 
 from cdmae.errors import InputError, cause
 from cdmae.files import read_json
-from cdmae.tokens import scripts
+from cdmae.languages import scripts
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

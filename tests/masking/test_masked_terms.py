@@ -1,6 +1,5 @@
 """The words that masks cover in real English, by the jobs from a collection to its importance."""
 
-import importlib
 import re
 import textwrap
 from pathlib import Path
@@ -11,14 +10,14 @@ import pytest
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.objectives import Mae
 from cdmae.files import read_json
-from cdmae.tokens import vocabulary
+from cdmae.importance import ami, ngrams
+from cdmae.masking import terms
+from cdmae.tokens import tokenise, vocabulary
+from cdmae.tokens.corpus import read_tokens
+from workflow.scripts.tokenizer import main as make_tokenizer
 
 SETTINGS = {"strategy": "importance", "ratio": 0.5, "sigma": 1.0, "max_length": 60}
 FORMULA = {"pmi": "min", "normaliser": "order", "edges": "literal"}
-
-
-def job(name, **inputs):
-    importlib.import_module(f"workflow.scripts.{name}").main(**inputs)
 
 
 def english():
@@ -46,29 +45,30 @@ def made(tmp_path_factory):
     tokens = folder / "tokens"
     counted = folder / "ngrams"
     start = {"collection": "docs", "vocabulary": 3000, "strip_accents": True}
-    job("tokenizer", settings=start, passages=passages, output=tokenizer)
-    job("tokens", passages=passages, tokenizer=tokenizer, output=tokens, threads=2)
-    job("ngrams", tokens=tokens, output=counted, unit="word", window=4, memory=4000)
+    make_tokenizer(settings=start, passages=passages, output=tokenizer)
+    tokenise.tokenise_to(tokens, passages, tokenizer, threads=2)
+    ngrams.count_to(counted, read_tokens(tokens), unit="word", window=4)
     importance = folder / "importance"
-    job("importance", tokens=tokens, ngrams=counted, formula=FORMULA, output=importance)
+    ami.estimate(importance, counted, read_tokens(tokens), FORMULA)
     return {"tokens": tokens, "tokenizer": tokenizer, "importance": importance}
 
 
 def test_masking_by_importance_spares_stop_words_and_the_commonest_words(made, tmp_path):
     assert Mae(start="s", collection="c").masking() == SETTINGS | {"max_length": 150}
-    job("masked_terms", **made, settings=SETTINGS, seed=42, output=tmp_path / "terms.json")
+    where = read_tokens(made["tokens"]), made["tokenizer"], made["importance"]
+    terms.describe(tmp_path / "terms.json", *where, settings=SETTINGS, seed=42)
     found = read_json(tmp_path / "terms.json")
     uniform, aware = (found[name]["stop_word_share"] for name in ("uniform", "importance"))
     assert 0.35 < uniform < 0.6  # 40 % in the paper, section 3.2
     assert aware < 0.7 * uniform
-    terms, shares = zip(*found["uniform"]["top"], strict=True)
-    assert {"the", "."} <= set(terms)
+    words, shares = zip(*found["uniform"]["top"], strict=True)
+    assert {"the", "."} <= set(words)
     assert list(shares) == sorted(shares, reverse=True)
     assert found["importance"]["top"][0][1] < shares[0]
 
 
 def test_the_tokenizer_of_a_checkpoint_is_copied(made, tmp_path):
     settings = {"checkpoint": str(made["tokenizer"])}
-    job("tokenizer", settings=settings, passages=None, output=tmp_path / "copy")
+    make_tokenizer(settings=settings, passages=None, output=tmp_path / "copy")
     pieces = vocabulary.read_pieces(made["tokenizer"])
     assert vocabulary.read_pieces(tmp_path / "copy") == pieces

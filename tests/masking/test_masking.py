@@ -93,6 +93,8 @@ def test_eq1_shares_of_masks_and_of_random_tokens(masks, random):
     for count, share in (((masked == 4).sum(), masks), ((masked == 11).sum(), kept)):
         deviation = math.sqrt(masked.size * max(0.0, share * (1 - share)))
         assert abs(count - share * masked.size) <= 4 * deviation + 1e-6
+    replaced = set(masked[(masked != 4) & (masked != 11)].tolist())
+    assert replaced == (set(ORDINARY.tolist()) - {11} if random else set())
 
 
 def test_a_plain_side_shows_and_predicts_every_token():

@@ -119,3 +119,13 @@ def test_passages_of_a_step_are_sorted_by_length_and_there_are_some():
         assert (np.diff(np.diff(step.sides["encoder"].inputs.starts)) >= 0).all()
     with pytest.raises(InputError, match="no passages"):
         reader((), batch=2)
+
+
+@pytest.mark.parametrize("rows", [30, 10_000])
+def test_a_loss_is_a_mean_over_the_predictions_of_the_whole_step(rows):
+    batches = list(next(reader(LENGTHS, batch=37).steps(0, 1)).batches(rows, CPU))
+    assert (len(batches) > 1) == (rows == 30)
+    for side in ("encoder", "decoder"):
+        weights = torch.cat([batch[side].weights for batch in batches])
+        assert weights.sum().item() == pytest.approx(1)
+        assert weights[weights > 0].unique().numel() == 1

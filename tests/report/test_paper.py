@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
-from planned import records
+from planned import plan
 from synthetic_run import MASKED_TERMS, mean, with_system
 
 from cdmae.config.load import load
@@ -78,12 +78,11 @@ def test_a_config_without_rows_or_collections_is_told_which_has_them(name):
 
 def test_a_table_is_made_on_request_from_the_measures(values):
     values["report"] = {"methods": {"CDMAE, stage 1": "one"}}
-    jobs = {job.name: job for job in records(values, "table_stages")}
-    assert "out/measured/one.tsv" in jobs["table_stages"].inputs
-    files = tuple(f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex"))
-    assert jobs["table_stages"].outputs == files
+    table = plan(values, "table_stages")["table", "table_stages"]
+    assert "out/measured/one.tsv" in table.reads
+    assert table.outputs == [f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex")]
     assert {*exhibits.EXHIBITS.index} == {*TABLES}
-    assert not {job.rule for job in records(values)} & {"table"}
+    assert "table" not in {rule for rule, _ in plan(values)}
 
 
 def test_the_papers_line_is_above_ours_on_the_papers_data(tmp_path):

@@ -26,23 +26,32 @@ def whole(values):
 
 
 @pytest.fixture
-def grown(values, whole, tmp_path_factory):
-    """The jobs of the small config with entries of every other kind."""
+def grown_values(values, tmp_path):
+    """The small config with entries of every other kind; the user's files are in a folder."""
+    grow(values, tmp_path)
+    return values
+
+
+@pytest.fixture
+def grown(grown_values, whole):
+    """The jobs of this config."""
     if "grown" not in PLANNED:
-        grow(values, tmp_path_factory.mktemp("grown"))
         targets = ["out/trec/bm25/docs.dev.run", "out/collections/written/about.json"]
         targets += ["out/encoders/spans", "table_stages"]
-        PLANNED["grown"] = Jobs(plan(values, "all", *targets))
-        PLANNED["grown"].config = load(values)
+        PLANNED["grown"] = Jobs(plan(grown_values, "all", *targets))
+        PLANNED["grown"].config = load(grown_values)
     return PLANNED["grown"]
 
 
 def grow(values, folder):
-    """Add entries of every kind to the small config; their files are in a folder."""
-    run, texts = folder / "theirs.run", folder / "texts.tsv"
+    """Add entries of every kind to the small config."""
+    run, texts, table = folder / "theirs.run", folder / "texts.tsv", folder / "table.jsonl"
     run.touch()
     texts.touch()
+    table.write_text('{"query": "a", "positive": "b"}\n')
     writer = make_model(folder / "t5", is_encoder_decoder=True, vocab_size=9, d_model=512)
+    models = {name: make_model(folder / name) for name in ("start", "generator", "model")}
+    (folder / "model/.snakemake_timestamp").touch()
     runs = {"docs": dict.fromkeys(("train", "dev", "test"), str(run)), "other": {"test": str(run)}}
     docs, one, three = values["collections"]["docs"], *map(values["systems"].get, ("one", "three"))
     stages = values["stages"]
@@ -51,9 +60,11 @@ def grow(values, folder):
     values["collections"] |= {
         "more-docs": expanded | {"of": docs},
         "more-other": expanded | {"of": {"source": "toy"}},
+        "mine": {"source": "pairs", "path": str(table)},
         "written": {"source": "expanded", "of": docs, "model": writer},
         "made": {"source": "pseudo", "of": docs, "method": "written", "texts": str(texts)},
     }
+    values["starts"]["given"] = {"checkpoint": models["start"]}
     values["report"] = {"methods": {"CDMAE, stage 1": "one"}}
     stages |= {
         "own": own,
@@ -67,12 +78,14 @@ def grow(values, folder):
         "general": {"collection": "other"},
         "both": {"after": "general"},
         "spans": {"decoder_masking": "pmi_span"},
+        "simlm": {"objective": "simlm", "start": "given", "generator": models["generator"]},
     }
     values["systems"] |= {
         "t5": {"kind": "bm25", "passages": {"docs": "more-docs", "other": "more-other"}},
         "sums": {"kind": "fusion", "of": ["bm25", "one"], "method": "convex"},
         "mixed": {"kind": "fusion", "of": ["bm25", "one"], "tuned_on": ["docs", "dev"]},
         "theirs": {"kind": "run", "runs": runs},
+        "ours": {"kind": "external", "model": models["model"]},
         "unified": one | {"stage": "unified"},
         "half": {"kind": "head", "of": "unified", "uses": "sparse"},
         "by-made": one | {"stage": "on-made"},
@@ -86,5 +99,5 @@ def grow(values, folder):
         "other-alpha": three | {"stage": "other-alpha"},
         "other-depth": three | {"stage": "other-depth"},
     }
-    for teacher in ("one", "bm25", "sums", "theirs"):
+    for teacher in ("one", "sums", "theirs"):
         values["systems"][f"by-{teacher}"] = three | {"teacher": teacher, "stage": "own"}

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from made_up import make_model
 from planned import changed, plan
 from snakemake.io import is_flagged
 
@@ -34,7 +33,7 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
         path = f"out/{pattern}(/.*)?|out/{os.path.dirname(pattern)}"
         places = re.compile(re.sub("{.*?}", "[^/]+", path))
         assert name in ("logs", "measured") or any(map(places.fullmatch, made)), name
-    inputs = whole["report", ""].record.inputs
+    inputs = whole["report", ""].reads
     for path in ("measures/three.tsv", "encoders/cdmae", "trained/three", "masked_terms/cdmae.json",
                  "runs/fused/evaluated", "bm25/bm25/evaluated"):  # fmt: skip
         assert f"out/{path}" in inputs, path
@@ -42,7 +41,7 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
 
 def test_a_report_needs_only_what_it_shows(values, whole):
     """Only masks read importances, and the report waits for their trainings."""
-    read = whole["report", ""].record.inputs
+    read = whole["report", ""].reads
     assert not [path for path in read if path.startswith("out/importance/")]
     alone = {"results": "out", "collections": values["collections"]}
     assert [rule for rule, _ in plan(alone)] == ["collection", "collection", "report"]
@@ -53,9 +52,7 @@ def test_a_report_needs_only_what_it_shows(values, whole):
 DOCS = [f"out/collections/docs/{name}" for name in ("passages.parquet", "queries.parquet")]
 INPUTS = [
     ("train one", "negatives", ["out/runs/bm25/docs.train"]),
-    ("train one", "teacher", []),
     ("train three", "teacher", ["out/teachers/three.parquet"]),
-    ("train three", "ranking", []),
     ("teacher three", "model", ["out/trained/cross"]),
     ("release", "about", ["out/collections/docs/about.json"]),
     # negatives of a fusion, by the weights that the evaluation has tuned
@@ -63,14 +60,10 @@ INPUTS = [
     ("fuse mixed/docs.train", "runs", ["out/runs/bm25/docs.train", "out/runs/one/docs.train"]),
     ("fuse mixed/docs.train", "tuned_runs", ["out/runs/bm25/evaluated", "out/runs/one/evaluated"]),
     ("fuse mixed/docs.train", "judged", DOCS),
-    ("fuse fused/evaluated", "tuned_runs", []),
     # teachers: a reranker's scores, any other system's run, a retriever of the batch, a joint one
     ("train small", "teacher", ["out/teachers/small.parquet"]),
-    ("train by-one", "ranking", ["out/runs/one/docs.train"]),
-    ("train by-bm25", "ranking", ["out/runs/bm25/docs.train"]),
     ("train by-sums", "ranking", ["out/runs/sums/docs.train"]),
     ("train by-theirs", "ranking", ["out/runs/theirs/docs.train"]),
-    ("train by-theirs", "teacher", []),
     ("train by-labels", "teacher", ["out/teachers/by-labels.parquet"]),
     ("train in-batch", "in_batch_teacher", ["out/trained/one"]),
     ("train joint", "joint_teacher", ["out/trained/cross"]),
@@ -84,7 +77,6 @@ INPUTS = [
     ("search one/evaluated", "mined", ["out/vectors/one/docs.train"]),
     ("search three/evaluated", "mined", []),
     ("collection written", "texts", ["out/texts/written.tsv"]),
-    ("collection docs", "texts", []),
     ("pretrain spans", "importance", ["out/ngrams/ami/small/docs"]),
     ("pretrain cdmae", "importance", ["out/importance/ami/small/docs"]),
     ("train by-made", "collection", ["out/collections/made/passages.parquet"]),
@@ -126,7 +118,7 @@ def test_a_job_runs_again_when_what_it_reads_is_made_again(grown):
 def test_a_job_reads_what_its_entry_names(grown):
     for name, key, paths in INPUTS:
         assert job(grown, name).inputs[key][: len(paths) or None] == paths, (name, key)
-    assert not [name for rule, name in grown if rule == "teacher" and name.startswith("by-one")]
+    assert ("teacher", "by-sums") not in grown
 
 
 def test_settings_that_follow_from_other_entries(grown):
@@ -138,10 +130,12 @@ def test_settings_that_follow_from_other_entries(grown):
     assert of("train in-batch")["settings"]["in_batch_weight"] == 0.75
     assert "in_batch_weight" not in of("train three")["settings"]
     assert of("teacher by-labels")["settings"]["labelled"] is True
-    assert of("search one/docs.train")["depth"] == grown.config.evaluation.depth
-    assert of("read_run theirs/docs.train")["depth"] == systems.WHOLE
+    depths = {"search one/docs.train": grown.config.evaluation.depth}
+    depths["read_run theirs/docs.train"] = systems.WHOLE
+    assert {name: of(name)["depth"] for name in depths} == depths
     cards = of("release")["cards"]
-    assert list(cards["both"]["before"]) == ["general"] and "before" not in cards["one"]
+    assert list(cards["both"]["before"]) == ["general"]
+    assert "before" not in cards["one"]
 
 
 def test_the_modules_that_settings_name_are_reasons(whole):
@@ -185,12 +179,6 @@ def test_further_queries_share_what_is_made_of_the_passages(values, tmp_path):
     assert jobs["collection", "asked"].inputs["shared"][0].startswith("out/collections/docs/")
     assert "out/tokens/small/docs" in jobs["search", "one/evaluated"].inputs["tokens"]
     assert ("tokens", "small/asked") not in jobs
-
-
-def test_runs_are_as_deep_as_stages_ask(whole, values):
-    depths = {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
-    assert systems.mined(load(values)) == depths
-    assert whole["search", "one/docs.train"].params["settings"]["depth"] == 30
 
 
 def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
@@ -245,48 +233,21 @@ def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expect
     assert changed(whole, plan(edited(values, edits))) == names_of(expected)
 
 
-def test_words_and_order_of_the_user_arrive(values):
-    values["report"] = {"title": "Of {some} <words>"}
-    values["systems"] = dict(reversed(values["systems"].items()))
-    jobs = plan(values)
-    config = jobs["report", ""].params["settings"]["config"]
-    assert config["report"]["title"] == "Of {some} <words>"
-    assert list(config["systems"]) == list(values["systems"])
-
-
 # --- files and requests ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def with_files(values, tmp_path):
-    """The small config with entries that read files of the user in a folder."""
-    (tmp_path / "table.jsonl").write_text('{"query": "a", "positive": "b"}\n')
-    (tmp_path / "theirs.run").write_text("")
-    models = {name: make_model(tmp_path / name) for name in ("start", "generator", "foreign")}
-    writer = make_model(tmp_path / "writer", is_encoder_decoder=True, vocab_size=9)
-    (tmp_path / "foreign/.snakemake_timestamp").touch()
-    table = {"source": "pairs", "path": str(tmp_path / "table.jsonl")}
-    run = str(tmp_path / "theirs.run")
-    runs = {"docs": dict.fromkeys(("train", "dev", "test"), run), "other": {"test": run}}
-    values["collections"]["mine"] = table
-    values["collections"]["more"] = {"source": "expanded", "of": table, "model": writer}
-    values["starts"]["given"] = {"checkpoint": models["start"]}
-    simlm = {"objective": "simlm", "start": "given", "generator": models["generator"]}
-    values["encoders"]["simlm"] = simlm
-    values["systems"]["theirs"] = {"kind": "run", "runs": runs}
-    values["systems"]["again"] = values["systems"]["three"] | {"teacher": "theirs", "stage": "own"}
-    values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
-    values["systems"]["foreign"]["model"] = models["foreign"]
-    return values
+READ = [
+    "out/collections/mine/about.json", "out/collections/written/about.json", "out/encoders/simlm",
+    "out/runs/ours/evaluated", "out/runs/theirs/evaluated",
+]  # fmt: skip
 
 
-def test_the_users_files_count_by_their_content_and_not_by_their_time(with_files, tmp_path):
+def test_the_users_files_count_by_their_content_and_not_by_their_time(grown_values, tmp_path):
     """A time is what `cp -p`, `mv`, archives and `touch` make it."""
-    about = [f"out/collections/{name}/about.json" for name in ("mine", "more")]
 
     def planned_now():
         fingerprint._content.cache_clear()
-        return plan(with_files, "all", *about, "out/encoders/simlm")
+        return plan(grown_values, *READ)
 
     before = planned_now()
     readers = {}
@@ -294,14 +255,14 @@ def test_the_users_files_count_by_their_content_and_not_by_their_time(with_files
         for file in planned.detail.input:
             if str(file).startswith(str(tmp_path)):
                 assert is_flagged(file, "ancient"), file
-                readers.setdefault(str(file), set()).add(name)
+                readers.setdefault(Path(file), set()).add(name)
     kinds = {rule for names in readers.values() for rule, _ in names}
     assert kinds == {"collection", "texts", "tokenizer", "pretrain", "search", "read_run"}
-    assert not any("/." in path for path in readers), "hidden files"
+    assert not any("/." in str(path) for path in readers), "hidden files"
     for path in readers:
         os.utime(path)
     assert changed(before, planned_now()) == set(), "files that are only touched"
-    by_readers = {frozenset(names): Path(path) for path, names in readers.items()}
+    by_readers = {frozenset(names): path for path, names in readers.items()}
     for names, path in by_readers.items():
         content = path.read_bytes()
         path.write_bytes(content[:-1] + b"1" if path.suffix == ".safetensors" else content + b"\n")
@@ -310,27 +271,41 @@ def test_the_users_files_count_by_their_content_and_not_by_their_time(with_files
         path.write_bytes(content)
 
 
-def test_an_encoder_without_pretraining_and_narrow_networks_request_no_gpu(values, monkeypatch):
+def test_narrow_networks_and_encoders_without_pretraining_request_no_gpu(values, monkeypatch):
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
 
-    def gpus(values):
-        planned = plan(values, gpus=8).items()
-        return {name: each.detail.resources.get("gpu", 0) for name, each in planned}
+    def requests(values, name):
+        planned = plan(values, gpus=8)
+        return {key: job.detail.resources.get(name, 0) for key, job in planned.items()}
 
-    narrow = gpus(values)
-    assert {name for name, number in narrow.items() if number} == {
-        ("search", "foreign/evaluated"),
-    }
+    assert {number for number in requests(values, "gpu").values() if number != "<TBD>"} == {0}
+    assert requests(values, "_cores")["train", "one"] == 1
     values["starts"]["small"]["hidden"] = 256
-    wide = gpus(values)
-    several = [
-        ("pretrain", "cdmae"),
-        ("pretrain", "none"),
-        ("train", "one"),
-        ("search", "one/evaluated"),
-    ]
-    assert [wide[name] for name in several] == [8, 0, 8, 1]
+    wide = requests(values, "gpu")
+    trained = [("pretrain", "cdmae"), ("pretrain", "none"), ("train", "one")]
+    assert [wide[name] for name in trained] == [8, 0, 8]
+    assert requests(values, "_cores")["train", "one"] == 8
     values["pretraining"]["batch"] = 4
-    assert gpus(values)["pretrain", "cdmae"] == 4, "as many as a step has texts"
+    assert requests(values, "gpu")["pretrain", "cdmae"] == 4, "as many as a step has texts"
     monkeypatch.setenv("CDMAE_DEVICE", "cpu")
-    assert set(gpus(values).values()) == {0}
+    assert not {8, 4, 1} & set(requests(values, "gpu").values())
+
+
+@pytest.mark.parametrize(
+    ("rule", "wildcards", "first", "second"),
+    [
+        ("ngrams", "ami/small/docs", {"mem_mb": 60_000}, {"mem_mb": 120_000}),
+        ("pretrain", "cdmae", {"mem_mb": 32_000}, {"mem_mb": 32_000}),  # the time limit ended it
+        ("search", "foreign/evaluated", {"mem_mb": 16_000, "gpu": 4, "_cores": 16}, {"gpu": 4}),
+    ],
+)
+def test_requests_grow_with_the_input_and_with_attempts(
+    values, tmp_path, monkeypatch, rule, wildcards, first, second
+):
+    monkeypatch.delenv("CDMAE_DEVICE", raising=False)
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", 3_000_000_000)
+    job = plan(values, gpus=8)[rule, wildcards].detail
+    for attempt, expected in ((1, first), (2, second)):
+        asked = job.rule.expand_resources(job.wildcards, [str(tmp_path)], attempt)
+        assert {name: asked[name] for name in expected} == expected

@@ -29,26 +29,28 @@ def test_every_rule_runs_a_script_whose_function_gets_its_arguments(grown, scrip
     calls = []
     monkeypatch.setattr("cdmae.job.run", lambda function, _: calls.append(function))
     monkeypatch.setattr("cdmae.job._state", lambda _: Path("state"))
+    monkeypatch.setattr("cdmae.job.read_tokens", Path)
     monkeypatch.setattr(Path, "mkdir", lambda *_, **__: None)
-    jobs = [job for job in grown.values() if job.detail.rule.script]
-    assert {job.record.rule for job in jobs} == scripts.keys()
+    jobs = {name: job for name, job in grown.items() if job.detail.rule.script}
+    assert {rule for rule, _ in jobs} == scripts.keys()
     assert {path.stem for path in ROOT.glob("workflow/scripts/*.py")} == {*scripts.values()}
-    for job in jobs:
-        script = f"workflow/scripts/{scripts[job.record.rule]}.py"
-        called = job.params.get("call", f"workflow.scripts.{scripts[job.record.rule]}.main")
-        assert called.rpartition(".")[0] in job.params["code"], job.record
-        names = ("input", "output", "params", "wildcards", "threads", "resources")
-        snakemake = SimpleNamespace(**{name: getattr(job.detail, name) for name in names})
-        runpy.run_path(str(ROOT / script), {"snakemake": snakemake}, run_name="__main__")
+    for name, job in jobs.items():
+        script = scripts[name[0]]
+        called = job.params.get("call", f"workflow.scripts.{script}.main")
+        assert called.rpartition(".")[0] in job.params["code"], name
+        parts = ("input", "output", "params", "wildcards", "threads", "resources")
+        snakemake = SimpleNamespace(**{part: getattr(job.detail, part) for part in parts})
+        path = ROOT / f"workflow/scripts/{script}.py"
+        runpy.run_path(str(path), {"snakemake": snakemake}, run_name="__main__")
         function = calls[-1]
         parameters = inspect.signature(function).parameters.items()
         needed = {key for key, each in parameters if each.default is inspect.Parameter.empty}
         given = arguments(function, snakemake)
-        assert needed <= given.keys(), (job.record, needed - given.keys())
-        read = [path for path in job.record.inputs if "/runs/" in path or "/vectors/" in path]
+        assert needed <= given.keys(), (name, needed - given.keys())
+        read = [path for path in job.reads if "/runs/" in path or "/vectors/" in path]
         passed = str(list(given.values()))
-        if job.record.rule != "report":  # which depends on runs that its trainings read, too
-            assert all(path in passed for path in read), (job.record, given)
+        if name[0] != "report":  # which depends on runs that its trainings read, too
+            assert all(path in passed for path in read), (name, given)
 
 
 def test_snakemakes_linter_has_nothing_to_say(monkeypatch):

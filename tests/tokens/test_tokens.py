@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from transformers import BertTokenizer
 
@@ -76,8 +77,11 @@ def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, tmp_path
     tokens = tokenise.tokenise(table(titles, texts), tokenizer, threads)
     assert passages_of(tokens) == list(zip(expected[::-1], expected, strict=True))
     assert tokens.ids.dtype == np.uint16
-    parts = (table([title], [text]) for title, text in zip(titles, texts, strict=True))
-    tokenise.tokenise_to(tmp_path / "streamed", parts, tokenizer, threads)
+    passages = table(titles, texts)
+    passages = passages.add_column(0, "passage_id", pa.array(map(str, range(len(texts)))))
+    pq.write_table(passages, tmp_path / "passages.parquet", row_group_size=10)
+    read = tmp_path / "passages.parquet"
+    tokenise.tokenise_to(tmp_path / "streamed", read, tokenizer, threads)
     streamed = read_tokens(tmp_path / "streamed")
     for name in TOKENS:
         assert np.array_equal(getattr(tokens, name), getattr(streamed, name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from cdmae.commands import configs
 from cdmae.config.load import load
 from cdmae.config.reading import gather
 
@@ -29,8 +29,8 @@ class Checkout:
     def __init__(self, folder: Path):
         self.folder = folder
         self.results = folder / "results/smoke"
-        self.said = ""  # the output of the last dry run
         self.ran = ""  # the output of the whole run
+        self.said = ""  # and of the last one whose jobs were counted
 
     @classmethod
     def of(cls, source: Path, folder: Path, parts=PARTS) -> Checkout:
@@ -51,14 +51,9 @@ class Checkout:
         return copy
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
-        """Start the workflow as ./run does once there is an environment; it leads a process group
-        of its own.
-        """
-        place = (
-            os.environ
-            | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-            | environment
-        )
+        """Start the workflow as ./run does; it leads a process group of its own."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        place = os.environ | {"PATH": path} | environment
         place.pop("PYTHONPATH", None)
         return subprocess.Popen(
             [sys.executable, "-m", "cdmae", *arguments],
@@ -73,11 +68,21 @@ class Checkout:
         assert process.returncode == status, said
         return said
 
+    def jobs(self, *arguments: str) -> Counter:
+        """Run the workflow; its jobs, as ``rule value,value`` with the values of wildcards."""
+        self.said = self.run(*arguments, "--quiet", "host")
+        blocks = re.split(r"^(?:local)?rule (\w+):$", self.said, flags=re.MULTILINE)[1:]
+        counts = Counter()
+        for rule, block in zip(blocks[::2], blocks[1::2], strict=True):
+            line = re.search(r"^    wildcards: (.*)$", block, flags=re.MULTILINE)
+            wildcards = line[1].split(", ") if line else []
+            values = ",".join(wildcard.partition("=")[2] for wildcard in wildcards)
+            counts[f"{rule} {values}".strip()] += rule != "default"
+        return +counts
+
     def plan(self, *arguments: str) -> Counter:
-        """What a dry run would do: ``rule wildcards`` to count. What it said is in `said`."""
-        self.said = self.run(*SMOKE, *arguments, "-n", "--quiet", "host")
-        assert ("Nothing to be done" in self.said) != ("This was a dry-run" in self.said)
-        return jobs(self.said)
+        """The jobs of a dry run of the smoke config."""
+        return self.jobs(*SMOKE, *arguments, "-n")
 
     def edit(self, path: str, old: str, new: str) -> None:
         text = (self.folder / path).read_text()
@@ -85,30 +90,22 @@ class Checkout:
         (self.folder / path).write_text(text.replace(old, new, 1))
 
 
-def jobs(said: str) -> Counter:
-    """The jobs that a run names, as ``rule value,value`` with the values of the wildcards."""
-    started = re.findall(r"^job \d+ of \d+: (\w+)(.*)$", said, flags=re.MULTILINE)
-    if started:
-        return Counter(
-            f"{rule} {values.strip().replace(' ', ',')}".strip() for rule, values in started
-        )
-    blocks = re.split(r"^(?:local)?rule (\w+):$", said, flags=re.MULTILINE)[1:]
-    counts = Counter()
-    for rule, block in zip(blocks[::2], blocks[1::2], strict=True):
-        wildcards = re.search(r"^    wildcards: (.*)$", block, flags=re.MULTILINE)
-        values = (
-            [wildcard.partition("=")[2] for wildcard in wildcards[1].split(", ")]
-            if wildcards
-            else []
-        )
-        counts[" ".join([rule, ",".join(values)]).strip()] += rule != "default"
-    return +counts
+class Training:
+    """A training of a finished run, to be made again; its output is deleted."""
 
+    def __init__(self, checkout: Checkout, rule: str, name: str, output: str):
+        self.checkout, self.target = checkout, f"results/smoke/{output}"
+        self.output = checkout.folder / self.target
+        self.states = checkout.results / "state" / rule / name
+        self.log = checkout.results / f"logs/{rule}/{name}.log"
+        self.wanted = self.weights()
+        shutil.rmtree(self.output)
 
-def end(process: subprocess.Popen, number: signal.Signals = signal.SIGKILL) -> None:
-    """End one process, not its children."""
-    os.kill(process.pid, number)
-    process.wait()
+    def weights(self) -> bytes:
+        return (self.output / "model.safetensors").read_bytes()
+
+    def steps(self) -> set[str]:
+        return {path.name for path in self.states.glob("*/step-*.pt")}
 
 
 def wait_for(condition, seconds: float = 240.0):
@@ -156,10 +153,13 @@ def finished(whole, tmp_path):
     return whole.copy(tmp_path / "checkout")
 
 
-@pytest.fixture(scope="session")
-def code(tmp_path_factory):
-    """A checkout in which nothing is ever made."""
-    return Checkout.of(ROOT, tmp_path_factory.mktemp("code") / "checkout")
+@pytest.fixture
+def here(smoke, monkeypatch):
+    """The finished run, in which this process runs commands."""
+    monkeypatch.setattr(configs, "ROOT", smoke.folder)
+    monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
+    monkeypatch.chdir(smoke.folder)
+    return smoke
 
 
 @pytest.fixture
@@ -172,9 +172,3 @@ def overlay(tmp_path):
         return str(path)
 
     return write
-
-
-@pytest.fixture
-def fresh(tmp_path):
-    """A checkout without results."""
-    return Checkout.of(ROOT, tmp_path / "checkout")

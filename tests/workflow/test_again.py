@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from tests.workflow.conftest import SMOKE, jobs
+from tests.workflow.conftest import SMOKE
 
 pytestmark = pytest.mark.workflow
 
 STAGE3 = [
-    "train cdmae-stage3", "search cdmae-stage3,evaluated", "fuse fused,evaluated", "measures", "release", "report",
+    "train cdmae-stage3", "search cdmae-stage3,evaluated", "fuse fused,evaluated", "measures", "report",
 ]  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
     shutil.rmtree(runs[-1].parent)
     kept = overlay("evaluation: {keep_vectors: false}")
     searches = [f"search cdmae-stage1,{part}" for part in ("evaluated", "pydocs.train")]
-    assert jobs(finished.run(*SMOKE, kept, *targets)) == Counter(searches)
+    assert finished.jobs(*SMOKE, kept, *targets) == Counter(searches)
     assert [path.read_bytes() for path in runs] == before
     assert not list((finished.results / "vectors").rglob("*.npy"))
 

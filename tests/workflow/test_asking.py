@@ -17,14 +17,6 @@ from tests.workflow.conftest import SMOKE
 pytestmark = pytest.mark.workflow
 
 
-@pytest.fixture
-def here(smoke, monkeypatch):
-    """The finished run, in which this process runs commands."""
-    monkeypatch.setattr(configs, "ROOT", smoke.folder)
-    monkeypatch.chdir(smoke.folder)
-    return smoke
-
-
 @pytest.mark.parametrize("system", ["bm25", "cdmae-stage1", "cdmae-reranker", "fused"])
 def test_a_system_answers_as_its_run_does(here, system):
     queries = read_queries(here.results / "collections/pydocs", "dev")["text"][:20]

@@ -1,35 +1,21 @@
 """Killed at any moment and started again: the same bits, whoever was killed and however."""
 
 import os
-import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.workflow.conftest import SMOKE, end, wait_for
+from tests.workflow.conftest import SMOKE, Training, wait_for
 
 pytestmark = pytest.mark.workflow
 
 
-class Training:
-    """A training of the smoke run, to be made once more."""
-
-    def __init__(self, checkout, name, output):
-        self.checkout, self.target = checkout, f"results/smoke/{output}"
-        self.output = checkout.folder / self.target
-        self.states = checkout.results / "state" / name
-        self.wanted = self.weights()
-        shutil.rmtree(self.output)
-
-    def weights(self) -> bytes:
-        return (self.output / "model.safetensors").read_bytes()
-
-    def steps(self) -> set[str]:
-        return {path.name for path in self.states.glob("*/step-*.pt")}
+class Halted(Training):
+    """A training of the smoke run, halted after it saved a first state."""
 
     def begin(self):
-        """Start the workflow; its process, and the trainer's, halted after it saved a first state."""
+        """Start the workflow; its process, and that of the trainer."""
         before = self.steps()
         process = self.checkout.start(*SMOKE, self.target, CDMAE_SAVE_SECONDS="0")
         wait_for(lambda: self.steps() - before or process.poll() is not None)
@@ -46,7 +32,7 @@ class Training:
 
 
 def test_a_killed_trainer_and_a_killed_workflow(finished):
-    training = Training(finished, "pretrain/cdmae", "encoders/cdmae")
+    training = Halted(finished, "pretrain", "cdmae", "encoders/cdmae")
     process, trainer = training.begin()
     os.kill(trainer, signal.SIGKILL)
     said = process.communicate()[0]
@@ -54,7 +40,8 @@ def test_a_killed_trainer_and_a_killed_workflow(finished):
     assert said.splitlines()[-1].startswith("results/smoke/logs/pretrain/cdmae.log: it was ended")
 
     process, trainer = training.begin()
-    end(process, signal.SIGKILL)
+    process.kill()
+    process.wait()
     said = finished.run(*SMOKE, training.target, status=1)
     assert f"is being trained already, by process {trainer} on " in said.splitlines()[-1]
     os.kill(trainer, signal.SIGCONT)
@@ -64,7 +51,7 @@ def test_a_killed_trainer_and_a_killed_workflow(finished):
 
 
 def test_ctrl_c_and_another_setting_in_between(finished, overlay):
-    training = Training(finished, "train/cdmae-stage3", "trained/cdmae-stage3")
+    training = Halted(finished, "train", "cdmae-stage3", "trained/cdmae-stage3")
     process, trainer = training.begin()
     os.killpg(process.pid, signal.SIGINT)
     os.kill(trainer, signal.SIGCONT)

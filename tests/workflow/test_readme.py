@@ -9,14 +9,16 @@ import subprocess
 import sys
 import urllib.request
 
+import numpy as np
 import pytest
 import typer
-from planned import dry_run
+from planned import plan
 from snakemake.cli import get_argument_parser
 
 from cdmae import commands
-from cdmae.__main__ import ordered
-from cdmae.commands import configs
+from cdmae.__main__ import for_snakemake
+from cdmae.config.load import load
+from cdmae.config.reading import gather
 from tests.workflow.conftest import ROOT, SMOKE
 
 pytestmark = pytest.mark.workflow
@@ -35,15 +37,6 @@ COMMANDS = {each.strip() for each in FOUND if not any(word in each for word in E
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
 
 
-@pytest.fixture
-def here(smoke, monkeypatch):
-    """The finished run, in which this process runs commands."""
-    monkeypatch.setattr(configs, "ROOT", smoke.folder)
-    monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
-    monkeypatch.chdir(smoke.folder)
-    return smoke
-
-
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_command(here, command, capsys):
     words = shlex.split(command)[1:]
@@ -60,8 +53,10 @@ def test_command(here, command, capsys):
         here.run(*words, *(SMOKE if name == "--report" else ()))
         assert name != "--report" or (here.folder / words[1]).stat().st_size > 100_000
     else:
-        options = get_argument_parser().parse_args(ordered(words))
-        assert dry_run(options.configfile, options.targets)
+        options = get_argument_parser().parse_args(for_snakemake(words))
+        files = [ROOT / file for file in options.configfile or []]
+        config = load(gather(ROOT / "config/config.yaml", files))
+        assert plan(config.values(), *options.targets)
 
 
 def test_a_served_page(here):
@@ -83,3 +78,15 @@ def test_python(smoke, text):
     found = subprocess.run(command, cwd=smoke.folder, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip()
+
+
+def test_the_blocks_of_the_tour_follow_one_passage(here):
+    page = (ROOT / "docs/tour.md").read_text()
+    names = {"__name__": "tour"}
+    for block in re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL):
+        exec(block.replace('"results/', '"results/smoke/'), names)
+    pieces = len(names["one"].ids)
+    assert names["mine"]["query"].tolist() == [0], "the passage answers a query of the test split"
+    assert len(names["values"]) <= pieces and np.isfinite(names["values"]).all()
+    assert names["chosen"].sum() == pieces // 2
+    assert len(names["found"]) == len(names["scores"]) > 0

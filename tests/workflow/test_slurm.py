@@ -10,15 +10,16 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
-from tests.workflow.conftest import ROOT, Checkout, wait_for
+from tests.workflow.conftest import ROOT, Checkout, Training, wait_for
 
 SCRIPT = Path(__file__).with_name("slurm.sh")
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "unshare")
@@ -68,12 +69,7 @@ def missing() -> str:
         return "needs SLURM (apt install slurmctld slurmd slurm-client munge)"
     if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
         return "needs the Python package snakemake-executor-plugin-slurm"
-    if os.geteuid():
-        return "slurmd runs as root only"
-    spaces = ["unshare", "--uts", "--pid", "--fork", "--mount-proc", "true"]
-    if subprocess.run(spaces, capture_output=True).returncode:
-        return "this machine does not let the nodes have namespaces of their own"
-    return ""
+    return "slurmd runs as root only" if os.geteuid() else ""
 
 
 pytestmark = [
@@ -120,53 +116,35 @@ def ran(cluster, whole, tmp_path_factory):
 SUBMITTED: list[subprocess.Popen] = []
 
 
-def submit(
-    checkout: Checkout, target: str, *resources: str, **environment: str
-) -> subprocess.Popen:
-    overlay = ("--configfile", "tiny.yaml")
-    words = (target, *overlay, *PROFILE, "--set-resources", *RESOURCES, *resources)
+def submit(checkout: Checkout, target: str, **environment: str) -> subprocess.Popen:
+    words = (target, "--configfile", "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES)
     SUBMITTED.append(checkout.start(*words, **environment))
     return SUBMITTED[-1]
 
 
-class Training:
+class Submitted(Training):
     """A training of that run, to be made once more and interrupted in the middle."""
 
-    def __init__(
-        self, ran: Checkout, folder: Path, rule: str, name: str, output: str, *resources: str
-    ):
-        self.checkout = Checkout.of(ran.folder, folder, (*os.listdir(ran.folder),))
-        self.rule, self.target = rule, f"results/smoke/{output}"
-        self.output = self.checkout.folder / self.target
-        self.states = self.checkout.results / "state" / rule / name
-        self.log = self.checkout.results / f"logs/{rule}/{name}.log"
-        self.wanted = self.weights()
-        shutil.rmtree(self.output)
-        self.process = submit(self.checkout, self.target, *resources, CDMAE_SAVE_SECONDS="0")
-        wait_for(
-            lambda: list(self.states.glob("*/step-*.pt")) or self.process.poll() is not None,
-            seconds=600,
-        )
-        self.signal(signal.SIGSTOP)
+    def __init__(self, ran: Checkout, folder: Path, rule: str, name: str, output: str):
+        copied = Checkout.of(ran.folder, folder, os.listdir(ran.folder))
+        super().__init__(copied, rule, name, output)
+        self.process = submit(copied, self.target, CDMAE_SAVE_SECONDS="0")
+        wait_for(lambda: self.steps() or self.process.poll() is not None, seconds=600)
+        for trainer in self.trainers():
+            trainer.suspend()
         assert self.process.poll() is None, self.process.communicate()[0]
-        self.job = queue("--states", "running")
+        self.job = run("squeue", "--noheader", "--format", "%i", "--states", "running")
 
-    def weights(self) -> bytes:
-        return (self.output / "model.safetensors").read_bytes()
-
-    def trainers(self) -> list[int]:
+    def trainers(self) -> list[psutil.Process]:
         """The processes that train, whatever node they are on."""
-        return [
-            int(process.name)
-            for process in Path("/proc").glob("[0-9]*")
-            if (words := command(process)) and Path(words[0]).name.startswith("python")
-            and any(word.endswith(".call.py") for word in words)
-            and "--node-rank" not in words and working(process) == self.checkout.folder
-        ]  # fmt: skip
-
-    def signal(self, number: signal.Signals) -> None:
-        for process in self.trainers():
-            os.kill(process, number)
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):  # it has ended meanwhile
+                words = process.cmdline()
+                is_script = any(word.endswith(".call.py") for word in words[:3])
+                if is_script and Path(process.cwd()) == self.checkout.folder:
+                    found.append(process)
+        return found
 
     def finish(self) -> str:
         """Wait for the end; what all attempts said."""
@@ -177,74 +155,45 @@ class Training:
         return said
 
 
-def command(process: Path) -> list[str]:
-    try:
-        return (process / "cmdline").read_text().split("\0")
-    except OSError:  # ended meanwhile
-        return []
-
-
-def working(process: Path) -> Path | None:
-    try:
-        return (process / "cwd").resolve()
-    except OSError:
-        return None
-
-
-def queue(*arguments: str) -> str:
-    return run("squeue", "--noheader", "--format", "%i", *arguments)
-
-
 def run(*words: str) -> str:
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def failed_jobs(checkout: Checkout) -> str:
     """What the jobs that SLURM counts as failed have said; the logs of the others are deleted."""
-    return "".join(
-        path.read_text() for path in (checkout.folder / ".snakemake/slurm_logs").rglob("*.log")
-    )
+    logs = (checkout.folder / ".snakemake/slurm_logs").rglob("*.log")
+    return "".join(path.read_text() for path in logs)
 
 
 def test_the_workflow_runs_with_a_stage_on_two_nodes(ran):
-    """Two torchruns, on nodes with names and process ids of their own, train together; the end is
-    reached.
-    """
+    """Two torchruns train together, on nodes with names and process ids of their own."""
     assert (ran.folder / MEASURES).exists(), ran.said + failed_jobs(ran)
     assert "Trying to restart" not in ran.said
     assert "account" not in ran.said, "the executor warns of what the profile leaves out on purpose"
     about = json.loads((ran.results / "encoders/cdmae/about.json").read_text())
     assert about["processes"] == 2
-    assert not (ran.results / "state").exists() or not list(
-        (ran.results / "state").rglob("step-*.pt")
-    )
+    assert not list((ran.results / "state").rglob("step-*.pt"))
 
 
 def test_requeued_on_two_nodes(ran, tmp_path):
-    """`scontrol requeue`, as after a preemption or a lost node: SLURM starts the same job again and
-    it goes on.
-    """
-    training = Training(ran, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
+    """As after a preemption or a lost node, SLURM starts the same job again, which resumes."""
+    training = Submitted(ran, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
     (state,) = training.states.iterdir()
     other_node = ("srun", "--nodelist", "n2", "--mem", "100", "--chdir", training.checkout.folder)
     twin = [*other_node, sys.executable, "-c", TWIN, state]
     refused = subprocess.run(twin, capture_output=True, text=True)
-    assert re.search(
-        rf"twin is being trained already, by process \d+ on n1, job {training.job};", refused.stderr
-    )
+    owner = rf"by process \d+ on n1, job {training.job};"
+    assert re.search(f"twin is being trained already, {owner}", refused.stderr)
     run("scontrol", "requeue", training.job)
     assert "Trying to restart" not in training.finish()
     assert "Restarts=1" in run("scontrol", "show", "job", training.job)
 
 
 def test_warned_before_the_time_limit(ran, tmp_path):
-    """The profile's SIGUSR1, which wakes a halted process, makes the trainer save and end; the
-    retry goes on.
-    """
+    """By the profile's SIGUSR1, the trainer saves and ends; the retry resumes."""
     name = "cdmae-stage1"
-    training = Training(ran, tmp_path / "checkout", "train", name, f"trained/{name}")
-    run(
-        "scontrol", "update", f"JobId={training.job}", "EndTime=now+3minutes"
-    )  # less than the five of the profile
+    training = Submitted(ran, tmp_path / "checkout", "train", name, f"trained/{name}")
+    # less than the five minutes of the profile
+    run("scontrol", "update", f"JobId={training.job}", "EndTime=now+3minutes")
     training.finish()
     assert f"SIGUSR1: {name} is saved at step" in failed_jobs(training.checkout)

@@ -1,7 +1,7 @@
 # Reads and checks the config, and helps the rules to fill in their paths and parameters.
 #
 # Key
-#   <results>         the folder of this run; <logs> and <benchmarks> are others
+#   <results>         the folder of this run; <logs> is below it
 #   {system}          a wildcard: its value comes from the requested path
 #   {part}            of a system's runs: `evaluated`, over all evaluated queries, or
 #                     COLLECTION.SPLIT, over queries on which a stage trains
@@ -9,7 +9,8 @@
 #                     several paths, an empty column gives none. The columns of an entry are its
 #                     settings and what follows from them: `tables` below, cdmae/config/systems.py,
 #                     and the methods `columns` of cdmae/config/kinds/*.py
-#   params.call       the function that scripts/call.py calls; other scripts have their own
+#   params.call       the function that scripts/call.py calls; a script that joins several parts of
+#                     the library has a function of its own, `main`
 #   params.settings   the settings that a result depends on, as plain values: by name, arguments of
 #                     the script's function, one of which may be called `settings`, too
 #   params.code       hashes of the modules, classes of settings and templates that a result depends
@@ -79,7 +80,6 @@ with in_a_sentence():
 pathvars:
     results=os.path.normpath(settings.results),
     logs="<results>/logs",
-    benchmarks="<results>/benchmarks",
 
 
 # the results below the prefix of a module
@@ -228,11 +228,6 @@ def only(names):
     return "|".join(sorted(names)) or "(?!)"
 
 
-def of_kind(*kinds):
-    """Return a pattern that matches the systems of some kinds."""
-    return only(systems.of_kind(settings, *kinds))
-
-
 wildcard_constraints:
     collection=only(settings.collections),
     start=only(settings.starts),
@@ -297,6 +292,7 @@ def megabytes(paths):
     sizes = []
     for path in map(Path, paths):
         files = path.rglob("*") if path.is_dir() else [path]
+        # without the file, Snakemake catches the error and evaluates the request later
         sizes += [file.stat().st_size for file in files]
     return sum(sizes) / 1e6
 
@@ -316,8 +312,7 @@ def memory(least, times, *, is_training=False):
 
 def gpus_of_encoding(wildcards, input):
     """Request up to 8 GPUs, one per gigabyte of input: about what one encodes in an hour."""
-    known = all(map(os.path.exists, input))  # else: not made yet
-    return gpus(min(8, 1 + int(megabytes(input)) // 1000) if known else 1)(wildcards)
+    return gpus(min(8, 1 + int(megabytes(input)) // 1000))(wildcards)
 
 
 def cores(wildcards, input):

@@ -11,8 +11,6 @@ rule texts:
         "<results>/texts/{collection}.tsv",
     log:
         "<logs>/texts/{collection}.log",
-    benchmark:
-        "<benchmarks>/texts/{collection}.tsv"
     wildcard_constraints:
         collection=only(name for name, row in tables["collection"].items() if row["texts"]),
     conda:
@@ -40,8 +38,6 @@ rule collection:
         expand("<results>/collections/{collection}/{file}", file=FILES, allow_missing=True),
     log:
         "<logs>/collection/{collection}.log",
-    benchmark:
-        "<benchmarks>/collection/{collection}.tsv"
     priority: 100  # errors in the user's files are reported before anything is trained
     conda:
         environment
@@ -64,8 +60,6 @@ rule tokenizer:
         directory("<results>/tokenizers/{start}"),
     log:
         "<logs>/tokenizer/{start}.log",
-    benchmark:
-        "<benchmarks>/tokenizer/{start}.tsv"
     conda:
         environment
     params:
@@ -85,15 +79,14 @@ rule tokens:
         directory("<results>/tokens/{start}/{collection}"),
     log:
         "<logs>/tokens/{start}/{collection}.log",
-    benchmark:
-        "<benchmarks>/tokens/{start}/{collection}.tsv"
     conda:
         environment
     threads: cores
     params:
-        code=code("tokens"),
+        call="cdmae.tokens.tokenise.tokenise_to",
+        code=code("cdmae.tokens.tokenise"),
     script:
-        "../scripts/tokens.py"
+        "../scripts/call.py"
 
 
 rule ngrams:
@@ -104,40 +97,38 @@ rule ngrams:
         directory("<results>/ngrams/{importance}/{start}/{collection}"),
     log:
         "<logs>/ngrams/{importance}/{start}/{collection}.log",
-    benchmark:
-        "<benchmarks>/ngrams/{importance}/{start}/{collection}.tsv"
     conda:
         environment
     threads: cores
     resources:
         mem_mb=memory(8000, times=20),
     params:
-        code=code("ngrams"),
+        call="cdmae.importance.ngrams.count_to",
+        code=code("cdmae.importance.ngrams"),
         settings=lambda wildcards: settings.importance[wildcards.importance].counting(),
     script:
-        "../scripts/ngrams.py"
+        "../scripts/call.py"
 
 
 rule importance:
     """The importance of every word-piece by the counts of its n-grams, to which it refers."""
     input:
         tokens="<results>/tokens/{start}/{collection}",
-        ngrams="<results>/ngrams/{importance}/{start}/{collection}",
+        counted="<results>/ngrams/{importance}/{start}/{collection}",
     output:
         directory("<results>/importance/{importance}/{start}/{collection}"),
     log:
         "<logs>/importance/{importance}/{start}/{collection}.log",
-    benchmark:
-        "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
     conda:
         environment
     resources:
         mem_mb=memory(8000, times=2),
     params:
-        code=code("importance"),
+        call="cdmae.importance.ami.estimate",
+        code=code("cdmae.importance.ami"),
         settings=lambda wildcards: {"formula": settings.importance[wildcards.importance].formula()},
     script:
-        "../scripts/importance.py"
+        "../scripts/call.py"
 
 
 rule masked_terms:
@@ -150,17 +141,16 @@ rule masked_terms:
         "<results>/masked_terms/{encoder}.json",
     log:
         "<logs>/masked_terms/{encoder}.log",
-    benchmark:
-        "<benchmarks>/masked_terms/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(systems.masked_by_importance(settings)),
     conda:
         environment
     params:
-        code=code("masked_terms", "cdmae.masking.strategies.uniform", strategies),
+        call="cdmae.masking.terms.describe",
+        code=code("cdmae.masking.terms", "cdmae.masking.strategies.uniform", strategies),
         settings=lambda wildcards: {
             "settings": settings.encoders[wildcards.encoder].masking(),
             "seed": settings.encoders[wildcards.encoder].seed,
         },
     script:
-        "../scripts/masked_terms.py"
+        "../scripts/call.py"

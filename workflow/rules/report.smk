@@ -16,8 +16,6 @@ rule measures:
         tables=MEASURES,
     log:
         "<logs>/measures.log",
-    benchmark:
-        "<benchmarks>/measures.tsv"
     conda:
         environment
     params:
@@ -39,8 +37,6 @@ use rule measures as measured with:
         tables="<results>/measured/{system}.tsv",
     log:
         "<logs>/measured/{system}.log",
-    benchmark:
-        "<benchmarks>/measured/{system}.tsv"
 
 
 rule release:
@@ -53,15 +49,14 @@ rule release:
         models=directory(expand("<results>/models/{system}", system=cards)),
     log:
         "<logs>/release.log",
-    benchmark:
-        "<benchmarks>/release.tsv"
     conda:
         environment
     params:
-        code=code("release", texts=["cdmae/report/templates/card.md.j2"]),
+        call="cdmae.report.card.release_all",
+        code=code("cdmae.report.card", texts=["cdmae/report/templates/card.md.j2"]),
         settings={"cards": cards},
     script:
-        "../scripts/release.py"
+        "../scripts/call.py"
 
 
 rule report:
@@ -101,15 +96,14 @@ rule report:
         record="<results>/facts.json",
     log:
         "<logs>/report.log",
-    benchmark:
-        "<benchmarks>/report.tsv"
     conda:
         environment
     params:
-        code=code("report", texts=REPORTED),
+        call="cdmae.report.page.write_report",
+        code=code("cdmae.report.page", texts=REPORTED),
         settings={"config": settings.values()},
     script:
-        "../scripts/report.py"
+        "../scripts/call.py"
 
 
 rule table:

@@ -15,10 +15,8 @@ rule bm25:
         indexes=directory("<results>/bm25/{system}/{part}"),
     log:
         "<logs>/bm25/{system}.{part}.log",
-    benchmark:
-        "<benchmarks>/bm25/{system}.{part}.tsv"
     wildcard_constraints:
-        system=of_kind("bm25"),
+        system=only(systems.of_kind(settings, "bm25")),
     conda:
         environment
     threads: cores
@@ -46,10 +44,8 @@ rule search:
         vectors=directory("<results>/vectors/{system}/{part}"),
     log:
         "<logs>/search/{system}.{part}.log",
-    benchmark:
-        "<benchmarks>/search/{system}.{part}.tsv"
     wildcard_constraints:
-        system=of_kind("retriever", "external", "head"),
+        system=only(systems.of_kind(settings, "retriever", "external", "head")),
     conda:
         environment
     threads: lambda wildcards, input: max(network_cores(wildcards), cores(wildcards, input))
@@ -79,10 +75,8 @@ rule rerank:
         runs=directory("<results>/runs/{system}/{part}"),
     log:
         "<logs>/rerank/{system}.{part}.log",
-    benchmark:
-        "<benchmarks>/rerank/{system}.{part}.tsv"
     wildcard_constraints:
-        system=of_kind("reranker"),
+        system=only(systems.of_kind(settings, "reranker")),
     conda:
         environment
     threads: network_cores
@@ -111,10 +105,8 @@ rule fuse:
         runs=directory("<results>/runs/{system}/{part}"),
     log:
         "<logs>/fuse/{system}.{part}.log",
-    benchmark:
-        "<benchmarks>/fuse/{system}.{part}.tsv"
     wildcard_constraints:
-        system=of_kind("fusion"),
+        system=only(systems.of_kind(settings, "fusion")),
     conda:
         environment
     params:
@@ -137,10 +129,8 @@ rule read_run:
         runs=directory("<results>/runs/{system}/{part}"),
     log:
         "<logs>/read_run/{system}.{part}.log",
-    benchmark:
-        "<benchmarks>/read_run/{system}.{part}.tsv"
     wildcard_constraints:
-        system=of_kind("run"),
+        system=only(systems.of_kind(settings, "run")),
     conda:
         environment
     params:
@@ -169,6 +159,7 @@ rule export:
     conda:
         environment
     params:
-        code=code("export"),
+        call="cdmae.retrieval.trec.export",
+        code=code("cdmae.retrieval.trec"),
     script:
-        "../scripts/export.py"
+        "../scripts/call.py"

@@ -18,8 +18,6 @@ rule pretrain:
         directory("<results>/encoders/{encoder}"),
     log:
         "<logs>/pretrain/{encoder}.log",
-    benchmark:
-        "<benchmarks>/pretrain/{encoder}.tsv"
     conda:
         environment
     threads: network_cores
@@ -54,8 +52,6 @@ rule train:
         directory("<results>/trained/{system}"),
     log:
         "<logs>/train/{system}.log",
-    benchmark:
-        "<benchmarks>/train/{system}.tsv"
     wildcard_constraints:
         system=only(systems.trained(settings)),
     conda:
@@ -68,7 +64,7 @@ rule train:
         runtime=1440,
     params:
         call="cdmae.finetuning.task.train",
-        code=code(trainer_of),
+        code=code("cdmae.finetuning.task", trainer_of),
         settings=training,
         state=lambda wildcards, output: f"{results}/state/train/{wildcards.system}",
     script:
@@ -86,8 +82,6 @@ rule teacher:
         "<results>/teachers/{system}.parquet",
     log:
         "<logs>/teacher/{system}.log",
-    benchmark:
-        "<benchmarks>/teacher/{system}.tsv"
     wildcard_constraints:
         system=only(taught),
     conda:

@@ -34,8 +34,8 @@ from cdmae.collections import Derived, Nested, judged, tables
 from cdmae.collections.folders import table_at
 from cdmae.errors import InputError
 from cdmae.fields import HomePath, Natural, settings
+from cdmae.languages.scripts import first_sentence, word_spans, words
 from cdmae.terminal import printable
-from cdmae.tokens.scripts import first_sentence, word_spans, words
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,8 +1,8 @@
 """Divide documents into passages; a table of real questions about them is a split with judgments.
 
 Markdown (``.md``), reStructuredText (``.rst``) and HTML are parsed (`cdmae.collections.documents`).
-Paragraphs are joined up to a number of words (`cdmae.tokens.scripts`); a longer paragraph is cut, a
-row of a table never is.
+Paragraphs are joined up to a number of words (`cdmae.languages.scripts`); a longer paragraph is
+cut, a row of a table never is.
 An empty line separates paragraphs in a passage, and code is indented.
 
 The id of a passage is the path of its file and its number in the file, ``guide/install.md#3``. Its
@@ -29,7 +29,7 @@ from cdmae.collections.folders import check_folder, files_below, table_at
 from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Whole, settings
-from cdmae.tokens import scripts
+from cdmae.languages import scripts
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection

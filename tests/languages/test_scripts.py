@@ -6,8 +6,9 @@ import pytest
 from cdmae.collections.documents import blocks
 from cdmae.collections.sources import pseudo, text
 from cdmae.collections.store import Collection, write_collection
+from cdmae.languages import scripts
 from cdmae.retrieval import bm25
-from cdmae.tokens import scripts, tokenise
+from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary
 
 SENTENCES = {

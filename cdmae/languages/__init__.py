@@ -1,0 +1,1 @@
+"""Words, sentences and stop-words of the world's scripts and languages."""
