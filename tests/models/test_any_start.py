@@ -16,7 +16,7 @@ from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
 from cdmae.importance import ami, ngrams
 from cdmae.models import architectures, checkpoint, sequences
-from cdmae.retrieval import reranking, vectors
+from cdmae.retrieval import external, reranking, vectors
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
 
@@ -135,3 +135,19 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
         name for name, each in after.state_dict().items() if not torch.equal(each, old[name])
     ]
     assert len(changed) > 20
+
+
+def test_minilm_has_its_published_vectors_as_a_start_and_as_a_foreign_model(minilm, tmp_path):
+    """With its own pooling and similarity; two texts, of which the second is cut."""
+    from sentence_transformers import SentenceTransformer
+
+    texts = ["how do I join two lists?", "When was the first bridge over the river built? " * 8]
+    start = started(minilm, tmp_path / "start")
+    how = {"query_length": 32, "passage_length": 64, "precision": "fp32"}
+    made = checkpoint.start_model(start, "retriever", **how, pooling="mean", similarity="cosine")
+    ours = vectors.encode_queries(save(made, tmp_path / "model", start), texts)
+    theirs = SentenceTransformer(str(minilm), device="cpu")
+    foreign = external.Encoder({"model": str(minilm)}).queries(texts)
+    np.testing.assert_allclose(foreign, theirs.encode(texts), atol=1e-6)
+    theirs.max_seq_length = 32
+    np.testing.assert_allclose(ours, theirs.encode(texts), atol=1e-5)
