@@ -11,7 +11,6 @@ import pandas as pd
 from huggingface_hub import EvalResult, ModelCardData
 
 from cdmae.config.pretrained import HUB_NAME, divided
-from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import complete, link, read_json
 from cdmae.formats import count, markdown, measure_name, points, without_folders
@@ -37,53 +36,31 @@ TAGS = {
 }
 
 
-def release_all(
+def release(
     cards: dict[str, dict[str, Any]],
     trained: list[Path],
     measures: list[Path],
     models: list[Path],
 ) -> None:
-    """Write the models of the systems in `cards`, which has the facts of each.
+    """Write the folder of every system in `cards`: its card, and every file of its model.
 
-    trained, models: the folders to read and to write, one per system. measures: of all systems.
-    """
-    of_system = {path.stem: path for path in measures}
-    for (name, facts), model, output in zip(cards.items(), trained, models, strict=True):
-        beside = [of_system[other] for other in facts["beside"]]
-        release(model, of_system[name], facts, output, beside)
-
-
-def release(
-    model: Path | str,
-    measures: Path | str,
-    facts: dict[str, Any],
-    output: Path | str,
-    beside: list[Path] | None = None,
-) -> None:
-    """Write the folder `output`: the card and every file of `model`.
-
-    beside: the measures of other systems on the same queries, such as BM25; the name of a file is
-    the name of the system.
+    cards: the facts of each system. trained, models: the folders to read and to write, one per
+    system. measures: the files of all systems, named after them.
 
     `cdmae.files.link` links the weights instead of copying them. Hidden files are omitted, because
     Snakemake keeps a folder's time in a hidden file, which two folders must not share.
     """
-    model = Path(model)
-    if not (model / "cdmae.json").exists():
-        raise InputError(
-            f"{model} contains no trained model: cdmae.json is missing; "
-            "delete the folder and train it again"
-        )
-    about = {name: read_json(path) for name, path in facts["about"].items()}
-    training = read_json(model / "about.json") if (model / "about.json").exists() else {}
-    described = read_json(model / "cdmae.json")
-    others = {path.stem: read_measures(path) for path in beside or ()}
-    facts = facts | {"about": about, "training": training}
-    text = card(facts, read_measures(measures), described, str(output), others)
+    measured = {path.stem: read_measures(path) for path in measures}
     left_out = shutil.ignore_patterns(".*", README)
-    with complete(output) as folder:
-        shutil.copytree(model, folder, copy_function=link, ignore=left_out)
-        (folder / README).write_text(text, encoding="utf-8")
+    for (name, facts), model, output in zip(cards.items(), trained, models, strict=True):
+        about = {collection: read_json(path) for collection, path in facts["about"].items()}
+        known = facts | {"about": about, "training": read_json(model / "about.json")}
+        beside = {other: measured[other] for other in facts["beside"]}
+        described = read_json(model / "cdmae.json")
+        text = card(known, measured[name], described, str(output), beside)
+        with complete(output) as folder:
+            shutil.copytree(model, folder, copy_function=link, ignore=left_out)
+            (folder / README).write_text(text, encoding="utf-8")
 
 
 def card(

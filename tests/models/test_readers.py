@@ -49,8 +49,8 @@ def made(kind, tiny, inputs, folder):
         return tiny_pretraining.run(inputs, folder, dataclasses.replace(SETTINGS, steps=1))
     trained = train(tiny, folder, stage(kind, queries=24, epochs=1.0))
     write_measures(folder / "measures.tsv", measures())
-    facts = {key: value for key, value in FACTS.items() if key != "training"} | {"about": {}}
-    card.release(trained, folder / "measures.tsv", facts, folder / "released")
+    facts = FACTS | {"about": {}, "beside": []}
+    card.release({"measures": facts}, [trained], [folder / "measures.tsv"], [folder / "released"])
     return folder / "released"
 
 

@@ -3,14 +3,12 @@
 import ast
 import re
 
-import pytest
 import yaml
 from card_facts import FACTS, measures
 from markdown_it import MarkdownIt
 
 from cdmae.config.maskings import STRATEGIES
 from cdmae.config.objectives import OBJECTIVES
-from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json
 from cdmae.report import card
@@ -82,17 +80,15 @@ def test_a_release_is_the_model_with_its_card(tmp_path):
     write_json(tmp_path / "about.json", FACTS["about"]["pydocs"])
     tsv = tmp_path / "bm25.tsv"
     write_measures(tsv, measures())
-    facts = {**FACTS, "about": {"pydocs": str(tmp_path / "about.json")}}
-    output = tmp_path / "models/cdmae-stage1"
-    card.release(folder, tsv, facts, output, [tsv])
+    facts = {**FACTS, "about": {"pydocs": str(tmp_path / "about.json")}, "beside": ["bm25"]}
+    output = tmp_path / "models/bm25"
+    card.release({"bm25": facts}, [folder], [tsv], [output])
     names = {path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_file()}
     weights = {"model.safetensors", "1_Pooling/config.json"}
     assert names == {"README.md", "about.json", "cdmae.json", *weights}
     assert (output / "model.safetensors").samefile(folder / "model.safetensors"), "linked"
     expected = card.card(FACTS, read_measures(tsv), TWO, str(output), {"bm25": measures()})
     assert (output / "README.md").read_text() == expected
-    with pytest.raises(InputError, match="contains no trained model"):
-        card.release(tmp_path / "nothing", tsv, facts, output)
 
 
 def test_front_matter_has_the_measures_the_licence_and_the_languages():

@@ -52,7 +52,7 @@ rule release:
     conda:
         environment
     params:
-        call="cdmae.report.card.release_all",
+        call="cdmae.report.card.release",
         code=code("cdmae.report.card", texts=["cdmae/report/templates/card.md.j2"]),
         settings={"cards": cards},
     script:
