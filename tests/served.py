@@ -41,7 +41,7 @@ def engine_of(folder):
     passages = pa.table(
         {
             "passage_id": [f"p{row}" for row in range(len(TEXTS))],
-            "title": ["", "", "", "Files"],
+            "title": ["Lists", "", "", "Files"],
             "text": TEXTS,
         }
     )
