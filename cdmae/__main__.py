@@ -37,17 +37,19 @@ def for_snakemake(arguments: list[str]) -> list[str]:
     """Add the Snakefile and its folder, and collect the config files behind one ``--configfile``.
 
     Of several ``--configfile``, Snakemake would read only the last, and targets that follow a
-    config file as further files.
+    config file as further files; they move behind ``--``.
     """
     from cdmae.commands import divided
     from cdmae.config.reading import gather
 
-    files, others = divided(arguments)
+    where = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(ROOT)]
+    files, others, targets = divided(arguments)
+    if not files:
+        return [*where, *arguments]
     paths = [str(Path(file).resolve()) for file in files]
-    if paths:  # refuses a file with code, which Snakemake would run
-        gather(ROOT / "config/config.yaml", paths)
-        paths.insert(0, "--configfile")
-    return [*paths, "--snakefile", str(ROOT / "Snakefile"), "--directory", str(ROOT), *others]
+    # refuses a file with code, which Snakemake would run
+    gather(ROOT / "config/config.yaml", paths)
+    return [*where, *others, "--configfile", *paths, *(["--", *targets] if targets else [])]
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from cdmae.errors import InputError, Interrupted, said
 if TYPE_CHECKING:
     import typer
 
-_OTHER = "check that the path exists, that you may use it, and that its disk works; then run again"
+_OTHER = "check that the path exists and that you have permission; then run again"
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: the next run resumes
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",

@@ -159,9 +159,8 @@ def unfit(entry: Any, key: str, words: str) -> InputError:
 def _error(error: Any, kind: Any, value: Any) -> InputError:
     """Turn one of pydantic's errors in a value of type `kind` into one with keys of the config."""
     keys: Keys = ()
-    for key in error[
-        "loc"
-    ]:  # some are no keys of the config, such as the name of a kind in a union
+    # some are not keys of the config, such as the name of a kind in a union
+    for key in error["loc"]:
         if isinstance(value, list | tuple) or (isinstance(value, Mapping) and key in value):
             keys = (*keys, key)
             value = value[key]

@@ -65,6 +65,7 @@ def run(function: Callable[..., Any], job: Any) -> typing.NoReturn:
         end_with_parent()
         gpus, nodes = job.resources.get("gpu"), job.resources.get("nodes", 1)
         values = arguments(function, job)
+        began = time.monotonic()
         if not is_worker:
             os.environ[STATE] = str(values.get("state", ""))
         if nodes > 1 and not is_worker:
@@ -73,6 +74,7 @@ def run(function: Callable[..., Any], job: Any) -> typing.NoReturn:
             _choose_gpus(gpus)
             if gpus > 1:
                 _start_on_gpus(gpus)
+                _work.append(time.monotonic() - began)  # with the start of the processes
                 return
         began = time.monotonic()
         seconds = function(**values)

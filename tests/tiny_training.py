@@ -80,7 +80,9 @@ def stage(kind: str, **changed) -> Stage:
     return kinds[kind](**values | changed)
 
 
-def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, positions: int = 64) -> Path:
+def encoder(
+    folder: Path, tokenizer: Path, *, dropout: float = 0.1, positions: int = 64, kind: str = "bert"
+) -> Path:
     """Write a random encoder of 2 layers x 32 as `pretrain` does."""
     import transformers
 
@@ -92,7 +94,11 @@ def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, positions: i
     }  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
+        if kind == "bert":
+            model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
+        else:
+            narrow = transformers.ElectraConfig(embedding_size=16, **sizes)
+            model = transformers.ElectraModel(narrow)
         with torch.no_grad():  # biases and norms must differ from 0 and 1 to be tested
             for weights in model.parameters():
                 weights.add_(torch.randn(weights.shape) * 0.02)

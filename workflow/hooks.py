@@ -119,6 +119,9 @@ def suggestion(targets: Iterable[str], rules: Iterable[Rule]) -> str:
             }
             known += expand(strip_wildcard_constraints(pattern), **names)
     unknown = sorted(set(targets) - set(known))
+    if not unknown:  # a command behind an option
+        name = min(targets)
+        return f"{name} is a command of ./run; expected it first: ./run {name} ..."
     near = {target: difflib.get_close_matches(target, known, n=1) for target in unknown}
     for target, names in near.items():  # of `serch TEXT`, both are unknown
         if names:
@@ -208,7 +211,7 @@ class Terminal:
             last = said.split("\n")[-1]
             reason = sentences[-1] if sentences else last
             if not sentences and "Traceback" not in said:
-                reason = f"it was ended from outside, perhaps for its memory; its last line: {last}"
+                reason = f"it was killed, perhaps for using too much memory; its last line: {last}"
             _print_last(f"{path}: {reason}")
 
 

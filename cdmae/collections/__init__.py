@@ -91,7 +91,7 @@ class Source:
 
 
 def nested(values: dict[str, Any]) -> dict[str, Any]:
-    """Give the settings of a collection within another the types of their source, without defaults.
+    """Validate the settings of a nested collection; leave out defaults.
 
     Raises `InputError` if a job would have to write its texts first.
     """

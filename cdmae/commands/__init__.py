@@ -35,32 +35,44 @@ for function in COMMANDS.values():
 
 def command(arguments: list[str]) -> None:
     """Run a command. Raises `InputError` for an argument that does not fit."""
-    files, others = divided(arguments)
+    call(app, repeated(arguments), "./run")
+
+
+def repeated(arguments: list[str]) -> list[str]:
+    """Repeat options before each of their values, as typer expects; Snakemake's take several."""
+    files, others, further = divided(arguments)
     words: list[str] = []
-    for word in others:  # typer expects an option before each value, where Snakemake takes several
+    for word in [*others, *further]:
         if words[-2:-1] == ["--config"] and "=" in word:
             words.append("--config")
         words.append(word)
-    named = [word for file in files for word in (CONFIGFILE[0], file)]
-    call(app, [*words[:1], *named, *words[1:]], "./run")
+    for file in files:
+        words += [CONFIGFILE[0], file]
+    return words
 
 
-def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Divide arguments into config files and other words.
+def divided(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Divide arguments into config files, other words, and the words that follow config files.
 
     The first word after ``--configfile`` is a file, and so is every further one that ends in .yaml
     or .yml.
     """
     files: list[str] = []
     others: list[str] = []
+    further: list[str] = []
+    place = others
     before = ""
     for word in arguments:
         option, _, value = word.partition("=")
         if option in CONFIGFILE:
             files += [value] if value else []
+            place = further
         elif before in CONFIGFILE or (before in files and Path(word).suffix in YAML):
             files.append(word)
+        elif word == "--":
+            place = further
         else:
-            others.append(word)
+            place = others if word.startswith("-") else place
+            place.append(word)
         before = word
-    return files, others
+    return files, others, further

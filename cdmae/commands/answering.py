@@ -75,6 +75,8 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
         read("vectors", "vectors")
     if system.kind == "fusion":
         about = read_json(existing(place(config.results, "fusion", system=name)))
+        if about["systems"] != list(system.of):
+            raise InputError(f"{name} was fused from other systems; use ./run to update it")
         reads["weights"] = about["weights"]
     return {
         **system.values(),

@@ -40,8 +40,8 @@ def check(
     own &= numbers["seeds"] == " ".join(map(str, config.seed))
     if not own.any():
         raise InputError(
-            f"{path} has no table for these config files and seeds; expected values of its columns "
-            "configfile and seeds"
+            f"{path} has no table for these config files and seeds; expected a pair that its "
+            "columns configfile and seeds list"
         )
     results = frames.read_results(existing(place(config.results, "report")))
     learns = partial(systems.learns, config)

@@ -50,6 +50,10 @@ def export(
     With --triples N, the output is instead a file of a system's training queries in the columns of
     sentence-transformers: their relevant passages, N mined negatives, and the teacher's scores.
     """
+    if triples and (collection or not onnx):
+        raise InputError(
+            "--collection and --no-onnx have no effect with --triples; remove them or --triples"
+        )
     output = Path(to).resolve()  # before the working directory changes
     config = configured(configfile)
     models = systems.trained(config) + ([] if triples else list(config.encoders))

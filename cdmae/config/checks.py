@@ -204,5 +204,5 @@ def _check_measures(config: Config) -> None:
     for name in evaluation.measures:
         cutoff = read_measure(name).params.get("cutoff", 1)
         if cutoff > evaluation.depth:
-            words = f" is {evaluation.depth}; expected from {cutoff}, the depth of {name}"
+            words = f" is {evaluation.depth}; expected at least {cutoff}, the depth of {name}"
             raise InputError(words, keys=("evaluation", "depth"))

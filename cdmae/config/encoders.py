@@ -141,7 +141,7 @@ class Pretraining(Encoder):
     def __post_init__(self) -> None:
         """Refuse shares that add up to more than 1."""
         if self.mask_share + self.random_share > 1 + 1e-9:
-            words = f" and random_share is {self.random_share}; expected a sum up to 1"
+            words = f" and random_share is {self.random_share}; expected a sum of at most 1"
             raise unfit(self, "mask_share", words)
 
     @property

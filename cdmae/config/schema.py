@@ -144,7 +144,7 @@ class Report:
     """Heading of the report."""
     compare: dict[str, tuple[str, ...]] = EMPTY
     """Further systems with which a system is compared, as in {mae-stage1: [bm25]}; "*" is for all
-    others. By default, all are compared with BM25, or else with the first system.
+    others. By default, all are compared with BM25, or with the first system if there is no BM25.
     """
     methods: dict[str, str] = EMPTY
     """The systems in the rows of the paper's tables, as in {CDMAE: stage3, "table 3: RetroMAE":

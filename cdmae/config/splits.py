@@ -68,7 +68,7 @@ def roles(config: Config) -> Roles | None:
 
 
 def deciding(config: Config, queries: Mapping[tuple[str, str], int]) -> Split:
-    """Return the split whose queries choose the system to use, of `roles`.
+    """Return which of the two splits of `roles` decides which system to use.
 
     Queries that people asked choose instead of queries that were made from passages, unless there
     are fewer than `FEW`. queries: their number on each evaluated split.

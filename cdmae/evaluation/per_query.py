@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae.files import complete, read_table
+from cdmae.errors import InputError
+from cdmae.files import complete, read_table, remedy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,4 +25,7 @@ def read_measures(path: Path | str) -> pd.DataFrame:
     types = {**dict.fromkeys(MEASURES, str), "value": float}
     # An id may contain a carriage return, which pandas would treat as the end of a line.
     options = {"usecols": MEASURES, "keep_default_na": False, "lineterminator": "\n"}
-    return read_table(path, dtype=types, **options)
+    frame = read_table(path, dtype=types, **options)
+    if frame.isna().any(axis=None):
+        raise InputError(f"{path} is damaged (a row is incomplete); {remedy(path)}")
+    return frame

@@ -87,8 +87,8 @@ def unjudged(facts: Facts) -> list[Alarm]:
             for name, share in shares.items():
                 if share < highest - LESS_JUDGED:
                     words = (
-                        f"has grades for {percent(share)} of its best ten passages on {target}, "
-                        f"other systems for up to {percent(highest)}, so its scores are too low: "
+                        f"has only {percent(share)} of its best ten passages on {target} judged, "
+                        f"other systems up to {percent(highest)}, so its scores are too low: "
                         "judge its passages, too, with ./run serve --judge."
                     )
                     found.append(Alarm(name, words))

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.workflow
 
 TRAINED = [
     "none-stage1", "mae-stage1", "cdmae-stage1", "mae-stage1@43", "cdmae-stage1@43",
-    "cdmae-stage2", "cdmae-stage3", "cdmae-reranker",
+    "cdmae-stage2", "cdmae-stage3", "matcher", "cdmae-reranker",
 ]  # fmt: skip
 STAGE3 = [
     "train cdmae-stage3", "search cdmae-stage3,evaluated", "fuse fused,evaluated", "measures",

@@ -27,10 +27,12 @@ PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "unshare")
 # Smoke with one encoder and one retriever on one collection: from pre-training on, a job of every
 # kind that SLURM treats in its own way.
 GONE = {
-    "collections": ["scikit-learn", "networkx"],
+    "collections": ["scikit-learn", "networkx", "spans"],
     "encoders": ["none", "mae"],
-    "stages": ["stage2", "stage3", "reranker"],
-    "systems": ["none-stage1", "mae-stage1", "cdmae-stage2", "cdmae-stage3", "cdmae-reranker", "fused"],
+    "stages": ["stage2", "stage3", "matching", "reranker"],
+    "systems": [
+        "none-stage1", "mae-stage1", "cdmae-stage2", "cdmae-stage3", "matcher", "cdmae-reranker", "fused",
+    ],
 }  # fmt: skip
 MEASURES = "results/smoke/measures/cdmae-stage1.tsv"
 

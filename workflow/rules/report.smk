@@ -109,7 +109,9 @@ rule report:
 rule table:
     """A table of the paper, with the measured numbers next to the published ones."""
     input:
-        measures=lambda wildcards: shown(wildcards)["measures"],
+        measures=lambda wildcards: expand(
+            "<results>/measured/{system}.tsv", system=shown(wildcards)["systems"]
+        ),
     output:
         multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex"),
     log:

@@ -42,7 +42,7 @@ rule train:
         encoder=of("<results>/encoders/{system.encoder}"),
         after=of("<results>/trained/{system.after}"),
         collection=of("<results>/collections/{system.corpus}/{file}"),
-        tokens=of("<results>/tokens/{system.start}/{system.corpus}"),
+        tokens=of("<results>/tokens/{system.start}/{system.passages}"),
         negatives=of("<results>/runs/{system.negatives}/{system.corpus}.{system.split}"),
         teacher=of("<results>/teachers/{system.scores}.parquet"),
         ranking=of("<results>/runs/{system.ranking}"),
@@ -76,7 +76,7 @@ rule teacher:
     input:
         model=of("<results>/trained/{system.teacher}"),
         collection=of("<results>/collections/{system.corpus}/{file}"),
-        tokens=of("<results>/tokens/{system.teacher_start}/{system.corpus}"),
+        tokens=of("<results>/tokens/{system.teacher_start}/{system.passages}"),
         negatives=of("<results>/runs/{system.negatives}/{system.corpus}.{system.split}"),
     output:
         "<results>/teachers/{system}.parquet",

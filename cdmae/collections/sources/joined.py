@@ -7,7 +7,9 @@ that a training on the text sees no test query.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from annotated_types import MinLen
 
 from cdmae.collections import Derived, Nested, Source, settings_of
 from cdmae.fields import settings
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 class Settings(Derived):
     """The passages of several collections."""
 
-    of: dict[str, Nested]
+    of: Annotated[dict[str, Nested], MinLen(2)]
     """The collections by name, each with a `source` and its settings."""
 
     @property

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Source):
-    """Settings of queries that are spans of words."""
+    """Queries that are spans of another collection's passages."""
 
     of: Annotated[Name, Of("collections")]
     """The entry of `collections` whose passages are asked for."""
@@ -70,7 +70,7 @@ class Settings(Source):
         if len(frame) < self.queries:
             raise InputError(
                 f"queries is {self.queries:,}, but only {len(frame):,} passages have a span of "
-                f"words; expected at most as many"
+                f"words; expected at most {len(frame):,}"
             )
         frame = frame.sort_values("order", kind="stable").head(self.queries).sort_index()
         made = judged.collected(table, frame, self.own_splits(), {"source": "spans"})

@@ -52,12 +52,14 @@ class Trained(System):
     def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the training collection, the settings of sampling, and the teacher.
 
+        passages: the collection that has the passages of the training collection, or itself.
         scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
         with the reranker's tokenizer. ranking: the run of any other teacher.
         """
         stage = config.stages[self.stage]
         columns = stage.drawn() | {
             "corpus": stage.collection,
+            "passages": config.collections[stage.collection].settings.shared or stage.collection,
             "scores": "",
             "ranking": "",
         }
