@@ -185,7 +185,7 @@ def test_a_job_ends_itself_when_the_workflow_has_gone_whatever_is_caught(start, 
 
 RANKS = """
 def work():
-    print("rank", os.environ.get("RANK"), "of", os.environ.get("WORLD_SIZE"))
+    os.write(1, f"rank {{os.environ['RANK']}} of {{os.environ['WORLD_SIZE']}}\\n".encode())
     {fault}
 run(work, job(gpu=2))
 """
