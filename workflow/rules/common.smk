@@ -12,12 +12,14 @@
 #   params.call       the function that scripts/call.py calls; a script that joins several parts of
 #                     the library has a function of its own, `main`
 #   params.settings   the settings that a result depends on, as plain values: by name, arguments of
-#                     the script's function, one of which may be called `settings`, too
+#                     the script's function, one of which may be called `settings`, too. A script
+#                     passes over those without a parameter, which are only reasons to run again
 #   params.code       hashes of the modules, classes of settings and templates that a result depends
-#                     on
+#                     on; a bare word is a script in workflow/scripts
 #   params.contents   hashes of the user's files that a result depends on. Snakemake records all
 #                     four, and runs a job again if one of them has changed
-#   other params      functions of `input` or `output`: their changes do not run a job again
+#   other params      functions with an argument `input` or `output`, even an unused one: Snakemake
+#                     does not record them, so their changes do not run a job again
 #
 # Every script passes its rule's object `snakemake` to cdmae.job.run, which fills the parameters of
 # one function.
@@ -94,8 +96,9 @@ environment = f"../../envs/{device or 'cpu'}.yaml"
 container: os.environ.get("CDMAE_IMAGE", str(root / "envs/cdmae.sif"))
 
 
-# Jobs import this checkout. They end when this process ends, and save the states of trainings. Their
-# libraries print no progress bars, and report no model's name to a service.
+# Jobs import this checkout. They end, and save the states of trainings, when this process ends, or
+# on SLURM Snakemake's process in the job. Their libraries print no progress bars, and report no
+# model's name to a service.
 os.environ |= {
     "PYTHONPATH": str(root),
     "CDMAE_PARENT": str(os.getpid()),

@@ -1,4 +1,4 @@
-"""Compute every measure of every query, of all systems."""
+"""Compute every measure of every query, of all systems or of one."""
 
 from pathlib import Path
 
