@@ -1,6 +1,6 @@
-# Pre-training, by default of masked auto-encoders (equations 1 to 6 and 9): the decoder is discarded,
-# the encoder kept. Stages 1 to 3 and the reranker (equations 10 and 11): a stage is a config entry; stages differ in the system
-# that gives their negatives. A killed training resumes from params.state (cdmae/job.py).
+# Pre-training, by default of masked auto-encoders (equations 1 to 6 and 9), whose decoder is
+# discarded. Stages 1 to 3 and the reranker (equations 10 and 11) are config entries, and differ in
+# the system that gives their negatives. A killed training resumes from params.state (cdmae/job.py).
 
 taught = {row["scores"] for row in tables["system"].values() if row.get("scores")}
 
