@@ -89,17 +89,21 @@ def read_json(path: Path | str) -> Any:
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
 
 
-def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
+def read_table(path: Path | str, *, whole: bool = False, **options: Any) -> pd.DataFrame:
     """Read a tab-separated file; raise `InputError` if it is empty or damaged.
 
-    options: arguments of `pandas.read_csv`.
+    whole: whether every row must have a value in every column. options: arguments of
+    `pandas.read_csv`.
     """
     import pandas as pd
 
     try:
-        return pd.read_csv(path, sep="\t", **options)
+        frame = pd.read_csv(path, sep="\t", **options)
     except ValueError as error:  # includes errors of pandas' parser
         raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None
+    if whole and frame.isna().any(axis=None):
+        raise InputError(f"{path} is damaged (a row is incomplete); {remedy(path)}")
+    return frame
 
 
 def digest(path: Path | str) -> str:

@@ -97,6 +97,7 @@ DAMAGED = [
     ("a.npy", b"\x93NUMPY\x01\x00v", read_array),
     ("measures.tsv", b"", read_measures),
     ("measures.tsv", f"{MEASURED}a\tdev\tq\tRR@10\t\n".encode(), read_measures),
+    ("measures.tsv", f"{MEASURED}a\tdev\tq".encode(), read_measures),
     ("about.json", b"{", read_json),
     ("about.json", b"\xff", read_json),
     ("run.parquet", b"PAR1", read_run),
