@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from snakemake.cli import get_argument_parser
 
+from cdmae.__main__ import for_snakemake
 from cdmae.cli import ending
 from cdmae.errors import InputError, Interrupted
 
@@ -48,6 +50,21 @@ def test_success_ends_with_status_0_and_an_unforeseen_error_with_its_traceback(c
     assert ends(None, capsys) == (0, "")
     with pytest.raises(ZeroDivisionError):
         ending(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "table_main -n --configfile config/smoke.yaml config/full.yaml",
+        "-n --configfile config/smoke.yaml config/full.yaml -- table_main",
+        "-n --quiet host --configfile config/smoke.yaml --configfile=config/full.yaml table_main",
+        "-n --config seed=42 --configfile config/smoke.yaml config/full.yaml table_main",
+    ],
+)
+def test_targets_come_before_or_after_config_files(arguments):
+    options = get_argument_parser().parse_args(for_snakemake(arguments.split()))
+    assert options.targets == ["table_main"]
+    assert [path.name for path in options.configfile] == ["smoke.yaml", "full.yaml"]
 
 
 def test_a_reader_that_leaves_is_no_error():

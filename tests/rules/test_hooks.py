@@ -21,6 +21,18 @@ def test_a_run_repeats_the_answers_of_its_report(tmp_path):
     assert hooks.answers(page) == []
 
 
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        ({"serve"}, "serve is a command of ./run; expected it first"),
+        ({"serch", "a question"}, "serch is not made by this config; did you mean search?"),
+        ({"xyzzy"}, "xyzzy is not made by this config"),
+    ],
+)
+def test_an_unknown_target_is_named_with_the_nearest(targets, words):
+    assert hooks.suggestion(targets, []).startswith(words)
+
+
 def test_a_run_deletes_what_it_finished_and_nothing_of_others(tmp_path):
     """The folders of runs exist while a job works in them."""
     states = [tmp_path / f"state/train/{name}/0a1b" for name in ("done", "running")]
