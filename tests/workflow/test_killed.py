@@ -37,7 +37,7 @@ def test_a_killed_trainer_and_a_killed_workflow(finished):
     os.kill(trainer, signal.SIGKILL)
     said = process.communicate()[0]
     assert process.returncode == 1, said
-    assert said.splitlines()[-1].startswith("results/smoke/logs/pretrain/cdmae.log: it was ended")
+    assert said.splitlines()[-1].startswith("results/smoke/logs/pretrain/cdmae.log: it was killed")
 
     process, trainer = training.begin()
     process.kill()
