@@ -78,7 +78,7 @@ def wrong(form, given):
     return lambda: np.array([1.0 if form == "ours" else given.other])
 
 
-def test_forms_take_turns_must_agree_and_leave_rows_for_the_table(tmp_path, capsys):
+def test_forms_take_turns_must_agree_and_leave_rows_for_the_table(tmp_path):
     given = argparse.Namespace(threads=1, rounds=2, other=1.0, output=tmp_path / "rows.jsonl")
     titles = {"peer": "a peer", "ours": "ours"}
     forms.compare(wrong, titles, given, "nothing", work="none")

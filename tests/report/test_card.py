@@ -3,6 +3,7 @@
 import ast
 import re
 
+import pytest
 import yaml
 from card_facts import FACTS, measures
 from markdown_it import MarkdownIt
@@ -27,7 +28,6 @@ FORMS = {
     "unicoil": {**OWN, "target": "ranking"},
     "deepct": {**OWN, "target": "recall"},
 }
-PROMPTED = {"query_prompt": "Q: ", "passage_prompt": "P: "}
 READER = MarkdownIt("gfm-like", {"linkify": False})  # what model hubs read
 
 
@@ -89,6 +89,14 @@ def test_a_release_is_the_model_with_its_card(tmp_path):
     assert (output / "model.safetensors").samefile(folder / "model.safetensors"), "linked"
     expected = card.card(FACTS, read_measures(tsv), TWO, str(output), {"bm25": measures()})
     assert (output / "README.md").read_text() == expected
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_card_names_the_lengths_and_prompts_of_the_training(form):
+    prompts = {"query_prompt": "Q: ", "passage_prompt": "P: "}
+    text = card.card(FACTS, measures(), FORMS[form] | prompts, "x")
+    assert all(str(length) in text for key, length in FORMS[form].items() if key.endswith("length"))
+    assert ('"Q: "' in text and '"P: "' in text) == (form != "reranker")
 
 
 def test_front_matter_has_the_measures_the_licence_and_the_languages():

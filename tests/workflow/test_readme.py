@@ -32,7 +32,7 @@ FOUND = [
     *re.findall(r"`(\./run[^`\n]*)`", TEXT),
 ]
 # needs a cluster, or files of one's own, or a judged collection
-ELSEWHERE = ("--workflow-profile", "mine.yaml", "my.yaml", "mine.run", "config/heads.yaml", "config/question.yaml", "./run test")  # fmt: skip
+ELSEWHERE = ("--workflow-profile", "my.yaml", "config/heads.yaml", "config/question.yaml", "./run test")  # fmt: skip
 COMMANDS = {each.strip() for each in FOUND if not any(word in each for word in ELSEWHERE)}
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
 
