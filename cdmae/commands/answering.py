@@ -68,7 +68,7 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     if system.kind in ("retriever", "head", "reranker"):
         read("model", "trained", system=systems.model_of(config, name))
     if system.kind == "reranker":
-        owner = config.collections[collection].settings.shared or collection
+        owner = config.owner(collection)
         start = config.encoders[system.encoder].start
         read("tokens", "tokens", start=start, collection=owner)
     if system.encoded_by:

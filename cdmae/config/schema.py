@@ -201,6 +201,10 @@ class Config:
     evaluation: Evaluation = Field(default_factory=Evaluation)
     report: Report = Field(default_factory=Report)
 
+    def owner(self, collection: str) -> str:
+        """Return the collection that has the passages of a collection: another one, or itself."""
+        return self.collections[collection].settings.shared or collection
+
     def values(self) -> dict[str, Any]:
         """Return plain values for `cdmae.config.load`, with all defaults, without seed replicas."""
         sections = {}

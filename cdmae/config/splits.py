@@ -103,7 +103,7 @@ def main_collection(config: Config) -> str:
     if first.source == "pseudo":
         for name in evaluated:
             asked = config.collections[name]
-            passages = config.collections[asked.settings.shared or name].settings
+            passages = config.collections[config.owner(name)].settings
             if asked.source != "pseudo" and passages == first.settings.base:
                 return name
     return candidates[0]

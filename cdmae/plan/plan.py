@@ -49,9 +49,9 @@ class Plan:
         self.sizes = {}
         for name, collection in config.collections.items():
             expected = collection.ask(name, "expected")
-            owner = config.collections.get(collection.settings.shared)
-            if owner:
-                passages, words, _ = owner.settings.expected()
+            owner = config.owner(name)
+            if owner != name:
+                passages, words, _ = config.collections[owner].settings.expected()
                 expected = passages, words, expected[2]
             self.sizes[name] = Size(*expected)
 

@@ -183,18 +183,15 @@ def on_targets(pattern):
     return on_collections(pattern, lambda wildcards: dict(targets(wildcards)))
 
 
-def owner(collection):
-    """Return the collection that has the passages of a collection: another one, or itself."""
-    return settings.collections[collection].settings.shared or collection
-
-
 def on_collections(pattern, names=collections_of):
     """Fill in each collection of a {part}, the one that has its passages, and the columns."""
 
     def paths(wildcards):
         found = []
         for name in names(wildcards):
-            filled = pattern.replace("{collection}", name).replace("{passages}", owner(name))
+            filled = pattern.replace("{collection}", name).replace(
+                "{passages}", settings.owner(name)
+            )
             found += of(filled)(wildcards)
         return found
 
@@ -428,7 +425,7 @@ def searching(wildcards, **more):
 def languages(wildcards):
     """Return the language of each searched collection's passages, by which BM25 analyses them."""
     names = collections_of(wildcards)
-    return {name: settings.collections[owner(name)].language for name in names}
+    return {name: settings.collections[settings.owner(name)].language for name in names}
 
 
 def searching_vectors(wildcards):

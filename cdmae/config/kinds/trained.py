@@ -59,7 +59,7 @@ class Trained(System):
         stage = config.stages[self.stage]
         columns = stage.drawn() | {
             "corpus": stage.collection,
-            "passages": config.collections[stage.collection].settings.shared or stage.collection,
+            "passages": config.owner(stage.collection),
             "scores": "",
             "ranking": "",
         }
