@@ -27,9 +27,9 @@ class Settings(Source):
     """Queries that are spans of another collection's passages."""
 
     of: Annotated[Name, Of("collections")]
-    """The entry of `collections` whose passages are asked for."""
+    """Entry of `collections` with the passages."""
     queries: Positive = 10_000
-    """Number of training queries, at most one per passage, chosen by a stable hash."""
+    """Number of training queries, at most one per passage."""
 
     @property
     def shared(self) -> str:  # type: ignore[override]
