@@ -54,7 +54,7 @@ class Encoder:
     in_words = ""
 
     start: Annotated[Name, Of("starts")]
-    """Entry of `starts` with its initial weights."""
+    """Initial weights, of `starts`."""
     seed: Seed = -1
 
     def reading(self, *needs: str) -> list[str]:
@@ -103,21 +103,21 @@ class Pretraining(Encoder):
     in_words = ""
 
     after: Annotated[str, Of("encoders")] = ""
-    """Encoder from which it continues, with the same `start` [table 5]."""
+    """Encoder that it continues, with the same `start` [table 5]."""
     collection: Annotated[Name, Of("collections")] = REQUIRED
     """Collection that it reads."""
     encoder_masking: Masking = "whole_word"
     """Masking of the encoder's input [decision 11]."""
     importance: Annotated[str, Of("importance")] = ""
-    """Entry of `importance` that a masking reads."""
+    """Entry of `importance`."""
     encoder_ratio: MaskRatio = 0.3
     """Share of masked tokens, p_enc [4.1]."""
     sigma: Weight = 1.0
     """Standard deviation of noise on importance (nats); .inf: noise alone [3.2]."""
     mask_share: Share = 0.8
-    """Share of masked tokens that become [MASK] [eq. 1]."""
+    """Share of [MASK] among masked tokens [eq. 1]."""
     random_share: Share = 0.1
-    """Share of masked tokens that become random ones [eq. 1]."""
+    """Share of random ones among masked tokens [eq. 1]."""
     max_length: Length = 150
     """Longest passage (word-pieces) [4.3]."""
     batch: Positive = 2048

@@ -46,7 +46,7 @@ class Retriever(Stage):
     passage_prompt: str = ""
     """Text before each passage [E5, BGE]."""
     in_batch: bool = True
-    """Whether other queries' passages are negatives, too [3.4]."""
+    """Use other queries' passages as negatives, too [3.4]."""
     temperature: Weight = 1.0
     """Divides the scores; 0: by their initial standard deviation [3.4]."""
     distillation: Literal["kl", "margin_mse", "none"] = "kl"
@@ -54,16 +54,15 @@ class Retriever(Stage):
     none: the teacher only selects negatives [RocketQA].
     """
     denoise: Share = 0.0
-    """Drops negatives that the teacher prefers to the positive with more than this probability; 0:
-    off [RocketQA: 0.1].
+    """Drops negatives that the teacher prefers with more than this probability; 0: off [RocketQA:
+    0.1].
     """
     labels: Share = 0.0
-    """Without judgments: the least share of the teacher's softmax that makes a mined passage
-    relevant; 0: off [RocketQA: 0.9].
+    """Without judgments: mined passages with this share of the teacher's softmax are relevant; 0:
+    off [RocketQA: 0.9].
     """
     margin_bins: Natural = 0
-    """Negatives are drawn evenly from this many bins of the teacher's margin; 0: off [TAS-B: 10].
-    """
+    """Bins of the teacher's margin from which negatives are drawn evenly; 0: off [TAS-B: 10]."""
     in_batch_weight: PositiveReal = 0.75
     """Weight of the distillation from `in_batch_teacher` [TAS-B]."""
 
@@ -104,7 +103,7 @@ class Dense(Pooled):
 
     head: Literal["dense"] = "dense"
     topics: Natural = 0
-    """Number of clusters of queries from which batches are drawn; 0: random batches [TAS-B]."""
+    """Clusters of queries from which batches are drawn; 0: random batches [TAS-B]."""
 
 
 @settings
@@ -121,9 +120,9 @@ class Multi(Retriever):
     word-piece, and of [CLS] [COIL].
     """
     expansion: Literal["none", "unattended", "attended"] = "unattended"
-    """With match any: whether [MASK] fills queries, and is attended to [ColBERT]."""
+    """With match any: [MASK] fills queries, and is attended to [ColBERT]."""
     skip_punctuation: bool = True
-    """With match any: whether passages have no vectors of punctuation [ColBERT]."""
+    """With match any: no vectors of punctuation in passages [ColBERT]."""
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""

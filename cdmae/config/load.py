@@ -59,7 +59,7 @@ class Written(Config):
     splits on which a stage trains.
     """
     standalone: bool = False
-    """Whether a file is the whole config, without `config.yaml`."""
+    """Leaves out `config.yaml`."""
 
 
 def load(values: Mapping[str, Any]) -> Config:

@@ -39,7 +39,7 @@ class EarlyLayers(Layered):
     """An encoder with a head that reads the tokens' states after the early layers."""
 
     early_layers: Natural = 0
-    """Encoder layers before the token states that the head reads; 0: half of all [Condenser]."""
+    """Encoder layers before the head's token states; 0: half of all [Condenser]."""
 
     def check_layers(self, layers: int, owner: str) -> None:
         """Refuse `early_layers` that leave no late layers in the encoder."""
@@ -171,9 +171,7 @@ class Master(Layered, Decoded):
 
     objective: Literal["master"] = "master"
     complement_ratio: Share = 0.5
-    """Share of words that a second pass of the encoder masks, whose vector restores the others; 0:
-    no second pass.
-    """
+    """Share of words masked in a second pass of the encoder; 0: no such pass."""
 
     @property
     def has_complement(self) -> bool:

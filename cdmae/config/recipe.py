@@ -50,7 +50,7 @@ class Stage:
     train_queries: Natural = 0
     """Number of training queries; 0: all."""
     depth: Positive = 200
-    """Negatives come from this many of the run's best passages [4.1; stage 1: 1000]."""
+    """Number of the run's passages that give negatives [4.1; stage 1: 1000]."""
     queries: Positive = 64
     """Queries per step, on all devices [A; stage 3: 32]."""
     group: Annotated[Whole, Ge(2)] = 32
@@ -68,7 +68,7 @@ class Stage:
     random_negatives: Natural = 10
     """Random negatives per query, besides mined ones [SimLM]."""
     chunk: Positive = 64
-    """Passages computed at a time (gradient caching): decides memory and rounding."""
+    """Passages per chunk of gradient caching: decides memory and rounding."""
     precision: Precision = "auto"
     alpha: Weight = 0.2
     """Weight of the contrastive loss next to a teacher's [4.1]."""

@@ -105,7 +105,7 @@ class Evaluation:
     searched.
     """
     measures: tuple[str, ...] = ("RR@10", "R@50", "R@1000", "nDCG@10")
-    """Measures in the notation of ir_measures, such as R(rel=2)@50 or Judged@10 [4.1]."""
+    """Measures as in ir_measures, such as R(rel=2)@50 or Judged@10 [4.1]."""
     relevant: dict[str, dict[str, Positive]] = EMPTY
     """Lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
     lengths: Annotated[dict[str, Length], Of("collections")] = EMPTY
@@ -115,7 +115,7 @@ class Evaluation:
     baseline: Annotated[str, Of("systems")] = ""
     """System with which all others are compared."""
     keep_vectors: bool = True
-    """Whether passages' vectors are kept for `./run search`."""
+    """Keep passages' vectors for `./run search`."""
 
     def measured(self, collection: str, split: str) -> list[str]:
         """List the measures of a split, with its lowest relevant grade."""

@@ -25,7 +25,7 @@ class Reranker(Stage):
     max_length: Length = 192
     """Longest query with its passage (word-pieces) [SimLM]."""
     forward_factor: Positive = 4
-    """Gradients are computed only for the best group / forward_factor passages [SimLM]."""
+    """Only the best group / forward_factor passages have gradients [SimLM]."""
     rdrop: Weight = 1.0
     """Weight of R-Drop [SimLM]."""
 

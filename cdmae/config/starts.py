@@ -34,11 +34,11 @@ class Start:
     [4.1: Shitao/RetroMAE].
     """
     collection: Annotated[str, Of("collections")] = ""
-    """Collection that trains the tokenizer."""
+    """Collection of the tokenizer."""
     vocabulary: Annotated[Whole, Ge(100)] = 30522
     """Number of word-pieces."""
     strip_accents: bool = True
-    """Whether the tokenizer ignores accents of Latin letters."""
+    """Ignore accents of Latin letters."""
     layers: Positive = 12
     """Transformer layers."""
     hidden: Annotated[Whole, Ge(2)] = 768

@@ -37,7 +37,7 @@ class Settings(Folder):
     path: str
     """Folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv, or with MTEB's tables."""
     titles: bool = True
-    """Whether titles are part of the passages [BEIR]."""
+    """Include titles in passages [BEIR]."""
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

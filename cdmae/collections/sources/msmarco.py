@@ -34,7 +34,7 @@ class Settings(Folder):
     """Folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv, or with LoTTE's files.
     """
     titles: bool = False
-    """Whether collection.tsv has a third column, the titles."""
+    """Read titles from the third column of collection.tsv."""
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

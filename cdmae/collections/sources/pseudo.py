@@ -63,13 +63,13 @@ class Settings(Derived):
     of: Nested
     """Collection with the text: a `source` and its settings."""
     method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
-    """Part of a passage that becomes the query for the rest; written: from `texts`; mixed: one of
-    these for each passage.
+    """Part of a passage that becomes its query; written: from `texts`; mixed: one of these per
+    passage.
     """
     texts: HomePath = ""
-    """For written queries: a file with lines of passage id, tab, query [GPL]."""
+    """A file with lines of passage id, tab, query [GPL]."""
     keep_query: bool = False
-    """Whether a passage keeps the words of its query."""
+    """Keep the query's words in its passage."""
     queries: Natural = 0
     """Number of training queries; 0: all."""
     dev: Natural = 0

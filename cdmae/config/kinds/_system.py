@@ -83,8 +83,8 @@ class Searched(System):
     """A system whose vectors are searched, perhaps among the best passages of another system."""
 
     candidates: Annotated[str, Of("systems")] = ""
-    """With a vector per word-piece: system whose best passages are scored; empty: all passages, in
-    a small collection [ColBERT: BM25].
+    """With a vector per word-piece: system whose best passages are scored; empty: all are, in a
+    small collection [ColBERT: BM25].
     """
     candidates_depth: Positive = 1000
     """Number of these passages [ColBERT]."""

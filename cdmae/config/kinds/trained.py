@@ -35,17 +35,17 @@ class Trained(System):
     trained = True
 
     encoder: Annotated[Name, Of("encoders")] = REQUIRED
-    """Entry of `encoders` with its initial weights."""
+    """Initial weights, of `encoders`."""
     after: Annotated[str, Of("systems")] = ""
-    """System from which it continues, as in rounds [ANCE, AR2]."""
+    """System that it continues, as in rounds [ANCE, AR2]."""
     stage: Annotated[Name, Of("stages")] = REQUIRED
     """Entry of `stages`, of the same kind."""
     negatives: Annotated[Name, Of("systems")]
-    """System whose run gives the negatives [3.4]."""
+    """System that gives the negatives [3.4]."""
     teacher: Annotated[str, Of("systems")] = ""
     """System to distil from [3.4]; any but a reranker scores only the passages that it ranks."""
     once: bool = False
-    """Whether it is trained for the first seed only."""
+    """Train it for the first seed only."""
 
     def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the training collection, the settings of sampling, and the teacher.
@@ -99,9 +99,7 @@ class Retriever(Searched, Trained):
     in_batch_teacher: Annotated[str, Of("systems")] = ""
     """A second teacher, a trained retriever that scores all passages of a batch [TAS-B]."""
     joint_teacher: Annotated[str, Of("systems")] = ""
-    """Instead of `teacher`: a trained reranker that is trained further with this retriever
-    [RocketQAv2].
-    """
+    """Instead of `teacher`: a reranker that is trained further with this retriever [RocketQAv2]."""
     engine: Literal["exact", "lucene", "bm25"] = "exact"
     """Search of sparse vectors: exact; by Lucene, with weights x 100; or, after target recall, by
     BM25 with weights x 100 as counts [DeepCT].
