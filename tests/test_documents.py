@@ -29,7 +29,7 @@ def test_the_readme_quotes_results_as_they_are():
 
 
 def test_every_decision_that_is_cited_has_its_row():
-    rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/paper.md").read_text(), flags=re.MULTILINE)
+    rows = re.findall(r"^(\d+)\. ", (ROOT / "docs/paper.md").read_text(), flags=re.MULTILINE)
     paths = [path for name in ("cdmae", "config", "docs") for path in (ROOT / name).rglob("*.*")]
     texts = [path.read_text() for path in paths if path.suffix in (".py", ".md", ".yaml")]
     cited = re.findall(r"decision (\d+)", "".join(texts))
