@@ -99,7 +99,7 @@ class Pooled(Retriever):
 
 @settings
 class Dense(Pooled):
-    """A retriever with one vector per text [3.4]."""
+    """One vector per text [3.4]."""
 
     head: Literal["dense"] = "dense"
     topics: Natural = 0
@@ -108,7 +108,7 @@ class Dense(Pooled):
 
 @settings
 class Multi(Retriever):
-    """A retriever with a vector per word-piece [ColBERT, COIL]."""
+    """A vector per word-piece [ColBERT, COIL]."""
 
     head: Literal["multi"] = "multi"
     dimensions: Positive = 128
@@ -152,7 +152,7 @@ class Regularised(Retriever):
 
 @settings
 class Sparse(Regularised):
-    """A retriever with a weight per word-piece of the vocabulary [SPLADE v2]."""
+    """A weight per word-piece of the vocabulary [SPLADE v2]."""
 
     head: Literal["sparse"] = "sparse"
     pieces: Literal["all", "own"] = "all"
@@ -180,7 +180,7 @@ class Sparse(Regularised):
 
 @settings
 class Unified(Pooled, Regularised):
-    """A retriever with a dense and a sparse head [UnifieR].
+    """A dense and a sparse head [UnifieR].
 
     It is trained by the sum of their losses. `temperature` divides the sparse head's scores.
     UnifieR's loss on the agreement of both heads and its gate of the query's words are left out.

@@ -60,7 +60,7 @@ class Condenser(EarlyLayers):
 
 @settings
 class BowDpr(Bagged, Pooled):
-    """The bag of words, without a decoder."""
+    """A bag of words, without a decoder."""
 
     in_words = "with bag-of-words prediction from the [CLS] vector (Ma et al. 2024)"
 
@@ -81,7 +81,7 @@ MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigm
 
 @settings
 class Contriever(Pooled):
-    """A contrast of two crops of a passage, without masks."""
+    """A contrast of two crops, without masks."""
 
     spans = 2
     in_words = "with Contriever's contrast of independent crops (Izacard et al. 2022)"
@@ -134,7 +134,7 @@ class DupMae(Bagged, Decoded):
 
 @settings
 class LexMae(Layered, DecoderMasked):
-    """A bottleneck that is a distribution over the vocabulary."""
+    """A distribution over the vocabulary as the bottleneck."""
 
     in_words = (
         "with LexMAE's decoder, which restores masked words from the passage's distribution over\n"

@@ -50,7 +50,7 @@ class Stage:
     train_queries: Natural = 0
     """Number of training queries; 0: all."""
     depth: Positive = 200
-    """Number of the run's passages that give negatives [4.1; stage 1: 1000]."""
+    """Number of passages that give negatives [4.1; stage 1: 1000]."""
     queries: Positive = 64
     """Queries per step, on all devices [A; stage 3: 32]."""
     group: Annotated[Whole, Ge(2)] = 32

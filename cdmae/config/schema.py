@@ -109,7 +109,7 @@ class Evaluation:
     relevant: dict[str, dict[str, Positive]] = EMPTY
     """Lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
     lengths: Annotated[dict[str, Length], Of("collections")] = EMPTY
-    """Longest text of a collection, if not the system's, as in {nq: 512} [RetroMAE]."""
+    """Longest text of a collection, as in {nq: 512} [RetroMAE]."""
     depth: Positive = 1000
     """Passages per query in a run [4.1]."""
     baseline: Annotated[str, Of("systems")] = ""
@@ -189,7 +189,7 @@ class Config:
     results: HomePath = "results"
     """Folder of all results."""
     seed: Seeds = (42,)
-    """Seed, or seeds such as [42, 43, 44], of every training; data do not depend on it [A]."""
+    """Seed, or seeds such as [42, 43, 44], of every training, not of the data [A]."""
     collections: dict[str, Annotated[Collection, BeforeValidator(_collection)]] = EMPTY
     starts: dict[str, Start] = EMPTY
     importance: dict[str, Importance] = EMPTY

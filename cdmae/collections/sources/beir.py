@@ -32,10 +32,10 @@ JUDGED = ("qrels", "data", "default")  # folders of judgments
 
 @settings
 class Settings(Folder):
-    """A collection in BEIR's layout."""
+    """BEIR's layout."""
 
     path: str
-    """Folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv, or with MTEB's tables."""
+    """Folder with corpus.jsonl, queries.jsonl, qrels/{split}.tsv, or MTEB's tables."""
     titles: bool = True
     """Include titles in passages [BEIR]."""
 

@@ -31,7 +31,7 @@ WORDS = 6.0  # mean words of a written text, for the plan: a query of MS MARCO h
 
 @settings
 class Settings(Derived):
-    """A collection with texts appended to its passages [docT5query]."""
+    """Passages with appended texts [docT5query]."""
 
     of: Nested
     """Collection to expand: a `source` and its settings."""

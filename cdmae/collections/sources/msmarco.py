@@ -28,11 +28,10 @@ from cdmae.fields import settings
 
 @settings
 class Settings(Folder):
-    """A collection in MS MARCO's layout."""
+    """MS MARCO's layout."""
 
     path: str
-    """Folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv, or with LoTTE's files.
-    """
+    """Folder with collection.tsv, queries.{split}.tsv, qrels.{split}.tsv, or LoTTE's files."""
     titles: bool = False
     """Read titles from the third column of collection.tsv."""
 

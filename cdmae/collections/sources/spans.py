@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Source):
-    """Queries that are spans of another collection's passages."""
+    """Spans of another collection's passages as queries."""
 
     of: Annotated[Name, Of("collections")]
     """Entry of `collections` with the passages."""

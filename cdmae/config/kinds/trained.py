@@ -125,7 +125,7 @@ class Retriever(Searched, Trained):
 
 @settings
 class Reranker(Trained):
-    """A cross-encoder that a stage trains; it reorders another system's best passages."""
+    """A cross-encoder that a stage trains, on another system's best passages."""
 
     searches = False
     scores_draws = True

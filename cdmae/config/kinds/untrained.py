@@ -67,7 +67,7 @@ class Bm25(System):
 
 @settings
 class External(Searched):
-    """A published retriever, searched without further training."""
+    """A published retriever, without further training."""
 
     index = "vectors/{system}"
     answered_by = "search"
@@ -132,7 +132,7 @@ MOST_TUNED = 4  # the most systems whose weights are tuned
 
 @settings
 class Fusion(System):
-    """A weighted sum of the reciprocal ranks or scores of several systems."""
+    """A weighted sum of several systems' reciprocal ranks or scores."""
 
     neural = False
     answered_by = "fusion"
