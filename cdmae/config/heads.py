@@ -120,7 +120,7 @@ class Multi(Retriever):
     word-piece, and of [CLS] [COIL].
     """
     expansion: Literal["none", "unattended", "attended"] = "unattended"
-    """With match any: [MASK] fills queries, and is attended to [ColBERT]."""
+    """With match any: whether [MASK] fills queries, and is attended to [ColBERT]."""
     skip_punctuation: bool = True
     """With match any: no vectors of punctuation in passages [ColBERT]."""
 
