@@ -82,8 +82,7 @@ HomePath = Annotated[str, AfterValidator(os.path.expanduser)]
 Precision = Annotated[
     Literal["auto", "fp32", "bf16", "fp16"],
     Field(
-        description="auto: bf16 where the GPU or CPU supports it, fp16 with a scaled loss on other "
-        "GPUs with tensor cores, fp32 elsewhere."
+        description="auto: bf16 where supported, fp16 on other GPUs with tensor cores, else fp32."
     ),
 ]
 Seed = Annotated[
@@ -91,7 +90,7 @@ Seed = Annotated[
     Field(
         ge=-1,
         le=LARGEST,
-        description="Seed of this entry, which is then trained once; -1: the config's seeds.",
+        description="The only seed of this entry; -1: the config's.",
     ),
 ]
 EMPTY: Any = Field(default_factory=dict)

@@ -14,7 +14,7 @@ from cdmae.retrieval import vectors as inference
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs/use.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
-PACKAGES = ("qdrant_client", "onnxruntime", "faiss", "transformers")
+PACKAGES = ("onnxruntime", "faiss", "transformers")
 
 
 def package_of(program):
@@ -56,7 +56,7 @@ def printed(program, retriever, tmp_path, monkeypatch):
     return [float(number) for number in re.findall(r"-?\d+\.\d+", said.getvalue())]
 
 
-def test_vectors_and_rankings_are_the_same_in_every_program(retriever, tmp_path, monkeypatch):
+def test_vectors_are_the_same_in_every_program(retriever, tmp_path, monkeypatch):
     found = {}
     for program in PROGRAMS:
         name = package_of(program)
@@ -65,5 +65,4 @@ def test_vectors_and_rankings_are_the_same_in_every_program(retriever, tmp_path,
     assert {"sentence_transformers", "transformers", "onnxruntime", "faiss"} <= found.keys()
     for name in ("transformers", "onnxruntime"):
         assert found[name] == pytest.approx(found["sentence_transformers"], abs=1e-4)
-    if "qdrant_client" in found:
-        assert found["qdrant_client"] == pytest.approx(found["faiss"], abs=1e-3)
+    assert found["faiss"] == sorted(found["faiss"], reverse=True)

@@ -54,7 +54,7 @@ class Encoder:
     in_words = ""
 
     start: Annotated[Name, Of("starts")]
-    """The entry of `starts` with its initial weights."""
+    """Initial weights, of `starts`."""
     seed: Seed = -1
 
     def reading(self, *needs: str) -> list[str]:
@@ -103,39 +103,39 @@ class Pretraining(Encoder):
     in_words = ""
 
     after: Annotated[str, Of("encoders")] = ""
-    """The encoder from which it continues, with the same `start` [table 5]."""
+    """Encoder that it continues, with the same `start` [table 5]."""
     collection: Annotated[Name, Of("collections")] = REQUIRED
-    """The collection whose passages it reads."""
+    """Collection that it reads."""
     encoder_masking: Masking = "whole_word"
-    """How the encoder's masked words are chosen [decision 11]."""
+    """Masking of the encoder's input [decision 11]."""
     importance: Annotated[str, Of("importance")] = ""
-    """The entry of `importance` that a masking reads."""
+    """Entry of `importance`."""
     encoder_ratio: MaskRatio = 0.3
     """Share of masked tokens, p_enc [4.1]."""
     sigma: Weight = 1.0
-    """Standard deviation of the noise on importance (nats); .inf: noise alone [3.2]."""
+    """Standard deviation of noise on importance (nats); .inf: noise alone [3.2]."""
     mask_share: Share = 0.8
-    """Share of masked tokens that become [MASK] [eq. 1]."""
+    """Share of [MASK] among masked tokens [eq. 1]."""
     random_share: Share = 0.1
-    """Share of masked tokens that become random ones [eq. 1]."""
+    """Share of random ones among masked tokens [eq. 1]."""
     max_length: Length = 150
-    """Maximum length of a passage (word-pieces) [4.3]."""
+    """Longest passage (word-pieces) [4.3]."""
     batch: Positive = 2048
-    """Passages per step, on all devices together [A]."""
+    """Passages per step, on all devices [A]."""
     epochs: PositiveReal = 20
     """Passes over the collection [A]."""
     steps: Natural = 0
     """Number of steps; 0: by `epochs` [A: 86,346]."""
     take_step: Natural = 0
-    """The step that gives the encoder's weights; 0: the last [A: 80,000]."""
+    """Step that gives the weights; 0: the last [A: 80,000]."""
     learning_rate: Rate = 3e-4
     """Peak of the linear schedule [A]."""
     weight_decay: Weight = 0.01
     """Weight decay of AdamW [A]."""
     warmup_ratio: Share = 0.1
-    """Share of the steps for the warm-up [A]."""
+    """Share of warm-up steps [A]."""
     max_grad_norm: PositiveReal = 1.0
-    """Norm to which gradients are clipped [SimLM]."""
+    """Maximum norm of gradients [SimLM]."""
     precision: Precision = "auto"
 
     def __post_init__(self) -> None:
@@ -196,7 +196,7 @@ class Pooled(Pretraining):
     """An objective that trains a vector from the last layer."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """The vector that it trains: the first token's state, or the mean of all [eq. 2]."""
+    """Vector: the first token's state, or the mean of all [eq. 2]."""
 
 
 @settings
@@ -204,7 +204,7 @@ class DecoderMasked(Pretraining):
     """An objective with a separate mask for its decoder."""
 
     decoder_masking: Masking = "importance"
-    """How the decoder's masked words are chosen [Algorithm 1]."""
+    """Masking of the decoder's input [Algorithm 1]."""
     decoder_ratio: MaskRatio = 0.5
     """Share of masked tokens, p_dec [4.1]."""
 
@@ -251,4 +251,4 @@ class Bagged(Pretraining):
     """An objective that predicts a passage's bag of words."""
 
     bag_weight: Weight = 1.0
-    """Weight of the bag of words [Ma et al. 2024]."""
+    """Weight of the bag of words."""

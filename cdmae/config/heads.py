@@ -38,33 +38,31 @@ class Retriever(Stage):
 
     kind: Literal["retriever"] = "retriever"
     query_length: Length = 32
-    """Maximum length of a query (word-pieces) [SimLM]."""
+    """Longest query (word-pieces) [SimLM]."""
     passage_length: Length = 144
-    """Maximum length of a passage (word-pieces) [SimLM]."""
+    """Longest passage (word-pieces) [SimLM]."""
     query_prompt: str = ""
     """Text before each query, such as "query: " [E5, BGE]."""
     passage_prompt: str = ""
     """Text before each passage [E5, BGE]."""
     in_batch: bool = True
-    """Whether the other queries' passages are negatives, too [3.4]."""
+    """Use other queries' passages as negatives, too [3.4]."""
     temperature: Weight = 1.0
-    """Divides the scores in the losses; 0: their initial standard deviation [3.4: 1]."""
+    """Divides the scores; 0: by their initial standard deviation [3.4]."""
     distillation: Literal["kl", "margin_mse", "none"] = "kl"
-    """kl: divergence over the group [3.4]; margin_mse: errors of the differences from the
-    positive's score [TAS-B]; none: the teacher only selects negatives [RocketQA].
+    """kl: divergence over the group [3.4]; margin_mse: errors of margins to the positive [TAS-B];
+    none: the teacher only selects negatives [RocketQA].
     """
     denoise: Share = 0.0
-    """Leaves out negatives that the teacher prefers to the positive with more than this
-    probability; 0: off [RocketQA: 0.1].
+    """Drops negatives that the teacher prefers with more than this probability; 0: off [RocketQA:
+    0.1].
     """
     labels: Share = 0.0
-    """For a split without judgments: the least share of the teacher's softmax that makes a mined
-    passage relevant; 0: off [RocketQA: 0.9].
+    """Without judgments: mined passages with this share of the teacher's softmax are relevant; 0:
+    off [RocketQA: 0.9].
     """
     margin_bins: Natural = 0
-    """Negatives are drawn evenly from this many bins of their margin by the teacher; 0: off [TAS-B:
-    10].
-    """
+    """Bins of the teacher's margin from which negatives are drawn evenly; 0: off [TAS-B: 10]."""
     in_batch_weight: PositiveReal = 0.75
     """Weight of the distillation from `in_batch_teacher` [TAS-B]."""
 
@@ -88,11 +86,11 @@ class Pooled(Retriever):
     """The settings of a dense head, or of the dense part of a unified head."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """The vector of a text: the first token's state, or the mean of all [SimLM]."""
+    """Vector: the first token's state, or the mean of all [SimLM]."""
     similarity: Literal["dot", "cosine"] = "dot"
-    """Dot product of the vectors [3.4], or of vectors of length 1 [SimLM]."""
+    """Dot product of vectors [3.4], or of vectors of length 1 [SimLM]."""
     passage_weight: Share = 0.0
-    """Weight of the passage-centric loss; the contrastive loss gets the rest [PAIR: 0.1]."""
+    """Weight of the passage-centric loss; the contrastive loss has the rest [PAIR: 0.1]."""
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the pooling and the similarity."""
@@ -101,34 +99,30 @@ class Pooled(Retriever):
 
 @settings
 class Dense(Pooled):
-    """A retriever with one vector per text [3.4]."""
+    """One vector per text [3.4]."""
 
     head: Literal["dense"] = "dense"
     topics: Natural = 0
-    """Number of clusters of queries, by the initial weights, from which batches are drawn; 0:
-    random batches [TAS-B].
-    """
+    """Clusters of queries from which batches are drawn; 0: random batches [TAS-B]."""
 
 
 @settings
 class Multi(Retriever):
-    """A retriever with a vector per word-piece [ColBERT, COIL]."""
+    """A vector per word-piece [ColBERT, COIL]."""
 
     head: Literal["multi"] = "multi"
     dimensions: Positive = 128
     """Width of a word-piece's vector [ColBERT: 128; COIL: 32]."""
     cls_dimensions: Positive = 768
-    """With match equal: width of [CLS]'s vector [COIL]."""
+    """With match equal: width of [CLS] [COIL]."""
     match: Literal["any", "equal"] = "any"
-    """any: vectors of length 1, each compared with all others [ColBERT]; equal: vectors of the same
+    """any: vectors of length 1, each compared with all [ColBERT]; equal: vectors of the same
     word-piece, and of [CLS] [COIL].
     """
     expansion: Literal["none", "unattended", "attended"] = "unattended"
-    """With match any: whether [MASK] fills queries up to `query_length`, and is attended to
-    [ColBERT].
-    """
+    """With match any: whether [MASK] fills queries, and is attended to [ColBERT]."""
     skip_punctuation: bool = True
-    """With match any: whether passages have no vectors of punctuation [ColBERT]."""
+    """With match any: no vectors of punctuation in passages [ColBERT]."""
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including its head."""
@@ -143,11 +137,11 @@ class Regularised(Retriever):
     """The settings of the regulariser that sets most weights of a sparse head to 0."""
 
     query_flops: Weight = 5e-3
-    """Weight of the FLOPS regulariser of queries [SPLADE]."""
+    """Weight of queries' FLOPS regulariser [SPLADE]."""
     passage_flops: Weight = 5e-3
-    """Weight of the FLOPS regulariser of passages [SPLADE]."""
+    """Weight of passages' FLOPS regulariser [SPLADE]."""
     flops_warmup: Weight = 0.33
-    """Steps in which both weights grow from 0; up to 1: a share of all steps [SPLADE]."""
+    """Steps in which both weights grow from 0; up to 1: a share of all [SPLADE]."""
 
     def __post_init__(self) -> None:
         """Refuse a temperature from the initial scores."""
@@ -158,22 +152,19 @@ class Regularised(Retriever):
 
 @settings
 class Sparse(Regularised):
-    """A retriever with a weight per word-piece of the vocabulary; most are 0 [SPLADE v2]."""
+    """A weight per word-piece of the vocabulary [SPLADE v2]."""
 
     head: Literal["sparse"] = "sparse"
     pieces: Literal["all", "own"] = "all"
-    """The word-pieces with a weight: all, by the language-model head [SPLADE v2], or the text's
-    own, by a new layer [uniCOIL].
+    """Word-pieces with a weight: all, by the language-model head [SPLADE v2], or the text's own, by
+    a new layer [uniCOIL].
     """
     target: Literal["ranking", "recall"] = "ranking"
-    """recall, with pieces own: the weight of a word is the share of the passage's training queries
-    that contain it [DeepCT].
+    """recall, with pieces own: the share of the passage's training queries with the word [DeepCT].
     """
 
     query_weights: Literal["network", "idf"] = "network"
-    """Weights of a query: by the network, or by a table of IDF, without a network [Geng et al.
-    2024].
-    """
+    """Weights of a query: by the network, or by a table of IDF [Geng et al. 2024]."""
 
     def __post_init__(self) -> None:
         """Refuse a regression without a layer of its own."""
@@ -189,15 +180,15 @@ class Sparse(Regularised):
 
 @settings
 class Unified(Pooled, Regularised):
-    """A retriever with a dense and a sparse head, trained by the sum of their losses [UnifieR].
+    """A dense and a sparse head [UnifieR].
 
-    `temperature` divides the sparse head's scores. UnifieR's loss on the agreement of both heads
-    and its gate of the query's words are left out.
+    It is trained by the sum of their losses. `temperature` divides the sparse head's scores.
+    UnifieR's loss on the agreement of both heads and its gate of the query's words are left out.
     """
 
     head: Literal["unified"] = "unified"
     dense_temperature: PositiveReal = 1.0
-    """Divides the dense head's scores; temperature / dense_temperature is their weight in a search.
+    """Divides the dense head's scores, which a search weights by temperature / dense_temperature.
     """
 
     def model(self) -> dict[str, Any]:

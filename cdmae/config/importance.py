@@ -14,19 +14,17 @@ class Importance:
     """How the importance of words is estimated: equations 7 and 8."""
 
     unit: Literal["word", "wordpiece"] = "word"
-    """The unit of n-grams [decision 3]."""
+    """Unit of n-grams [decision 3]."""
     window: Annotated[Whole, Ge(2), Le(8)] = 4
     """Longest n-gram, L in equation 8 (words) [3.2]."""
     pmi: Literal["min", "product"] = "min"
-    """PMI of more than two words: the minimum over segmentations, or by the product of single words
+    """PMI of more than two words: minimum over segmentations, or by the product of single words
     [decision 1].
     """
     normaliser: Literal["order", "pooled"] = "order"
-    """The divisor of a count: all n-grams of its order, or of all orders [decision 2]."""
+    """Divisor of a count: all n-grams of its order, or of all orders [decision 2]."""
     edges: Literal["literal", "mean"] = "literal"
-    """At the ends of a passage: equation 8 literally, or the mean over the n-grams that exist
-    [decision 6].
-    """
+    """At a passage's ends: equation 8 literally, or the mean over existing n-grams [decision 6]."""
 
     def values(self) -> dict[str, Any]:
         """Return the settings as plain values."""

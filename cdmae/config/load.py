@@ -53,13 +53,13 @@ class Written(Config):
     pretraining: dict[str, Any] = EMPTY
     """Defaults of every encoder."""
     training: dict[str, Any] = EMPTY
-    """Defaults of every stage; each kind reads only the settings that it has."""
+    """Defaults of every stage."""
     collection: str = ""
-    """The collection of every entry that names none; the evaluation includes all its judged splits
-    on which no stage trains, except train.
+    """Collection of every entry that names none. Its judged splits are evaluated, except train and
+    splits on which a stage trains.
     """
     standalone: bool = False
-    """Whether a file is the whole config, and not an overlay on `config.yaml`."""
+    """Leaves out `config.yaml`."""
 
 
 def load(values: Mapping[str, Any]) -> Config:

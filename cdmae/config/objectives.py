@@ -39,9 +39,7 @@ class EarlyLayers(Layered):
     """An encoder with a head that reads the tokens' states after the early layers."""
 
     early_layers: Natural = 0
-    """Encoder layers before the token states that the head reads; 0: half of all [Condenser: 6 of
-    12].
-    """
+    """Encoder layers before the head's token states; 0: half of all [Condenser]."""
 
     def check_layers(self, layers: int, owner: str) -> None:
         """Refuse `early_layers` that leave no late layers in the encoder."""
@@ -53,7 +51,7 @@ class EarlyLayers(Layered):
 
 @settings
 class Condenser(EarlyLayers):
-    """A head over late [CLS] and early token states [Gao and Callan 2021]."""
+    """A head over late [CLS] and early token states."""
 
     in_words = "with Condenser's head over late [CLS] and early token states (Gao and Callan 2021)"
 
@@ -62,7 +60,7 @@ class Condenser(EarlyLayers):
 
 @settings
 class BowDpr(Bagged, Pooled):
-    """The bag of words from the vector, without a decoder [Ma et al. 2024]."""
+    """A bag of words, without a decoder."""
 
     in_words = "with bag-of-words prediction from the [CLS] vector (Ma et al. 2024)"
 
@@ -71,7 +69,7 @@ class BowDpr(Bagged, Pooled):
 
 @settings
 class CoCondenser(EarlyLayers, Contextual):
-    """Condenser's head, and a contrast of neighbouring spans [Gao and Callan 2022]."""
+    """Condenser's head, and a contrast of neighbouring spans."""
 
     in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
@@ -83,22 +81,22 @@ MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigm
 
 @settings
 class Contriever(Pooled):
-    """A contrast of two crops of a passage, without masks [Izacard et al. 2022]."""
+    """A contrast of two crops, without masks."""
 
     spans = 2
     in_words = "with Contriever's contrast of independent crops (Izacard et al. 2022)"
 
     objective: Literal["contriever"] = "contriever"
     pooling: Literal["cls", "mean"] = "mean"
-    """As above; should equal the `pooling` of its retrievers [Contriever]."""
+    """As above; should equal its retrievers' `pooling`."""
     crop_least: Rate = 0.05
-    """Shortest crop, as a share of the passage [Contriever]."""
+    """Shortest crop, as a share of the passage."""
     crop_most: Rate = 0.5
-    """Longest crop, as a share of the passage [Contriever]."""
+    """Longest crop, as a share of the passage."""
     deletion: Share = 0.1
-    """Share of a crop's tokens that are deleted [Contriever]."""
+    """Share of deleted tokens."""
     temperature: PositiveReal = 0.05
-    """Divides the dot products of the contrast [Contriever]."""
+    """Divides the dot products."""
 
     @property
     def maskings(self) -> tuple[str, ...]:
@@ -117,7 +115,7 @@ class Contriever(Pooled):
 
 @settings
 class CotMae(Layered, Decoded, Contextual):
-    """A masked auto-encoder that decodes the neighbouring span [Wu et al. 2023]."""
+    """A masked auto-encoder that decodes the neighbouring span."""
 
     in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 
@@ -126,7 +124,7 @@ class CotMae(Layered, Decoded, Contextual):
 
 @settings
 class DupMae(Bagged, Decoded):
-    """Enhanced decoding and a bag of words [Xiao et al. 2023]."""
+    """Enhanced decoding and a bag of words."""
 
     in_words = "with DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)"
     decoder_layers = 1
@@ -136,7 +134,7 @@ class DupMae(Bagged, Decoded):
 
 @settings
 class LexMae(Layered, DecoderMasked):
-    """A bottleneck that is a distribution over the vocabulary [Shen et al. 2023]."""
+    """A distribution over the vocabulary as the bottleneck."""
 
     in_words = (
         "with LexMAE's decoder, which restores masked words from the passage's distribution over\n"
@@ -158,12 +156,12 @@ class Mae(Layered, Decoded):
 
     objective: Literal["mae"] = "mae"
     projection: bool = True
-    """Linear projection of the bottleneck, equation 4 [table 4]."""
+    """Linear projection of the vector, equation 4 [table 4]."""
 
 
 @settings
 class Master(Layered, Decoded):
-    """Several decoders of the passage and its neighbour [Zhou et al. 2022]."""
+    """Several decoders of the passage and its neighbour."""
 
     in_words = (
         "with MASTER's decoders of the passage and of its neighbour and, if there is one,\n"
@@ -173,9 +171,7 @@ class Master(Layered, Decoded):
 
     objective: Literal["master"] = "master"
     complement_ratio: Share = 0.5
-    """Share of the words that a second pass of the encoder masks, whose vector restores the others;
-    0: no such pass [MASTER].
-    """
+    """Share of words masked in a second pass of the encoder; 0: no such pass."""
 
     @property
     def has_complement(self) -> bool:
@@ -195,7 +191,7 @@ class Master(Layered, Decoded):
 
 @settings
 class Mlm(Pretraining):
-    """Masked language modelling [Devlin et al. 2019]; ROM with encoder_masking importance."""
+    """Masked language modelling; ROM with encoder_masking importance."""
 
     in_words = "with masked language modelling alone; the masked words are {masked}"
 
@@ -211,7 +207,7 @@ class NotPretrained(Encoder):
 
 @settings
 class RetroMae(Decoded):
-    """Enhanced decoding: one decoder layer that predicts every token [Xiao et al. 2022]."""
+    """Enhanced decoding: one decoder layer that predicts every token."""
 
     in_words = "with RetroMAE's enhanced decoding (Xiao et al. 2022)"
     decoder_layers = 1
@@ -221,27 +217,27 @@ class RetroMae(Decoded):
 
 @settings
 class SeedEncoder(Layered, Pooled):
-    """A weak decoder that sees the vector and the last tokens [Lu et al. 2021]."""
+    """A weak decoder that sees the vector and the last tokens."""
 
     in_words = "with SEED-Encoder's weak autoregressive decoder (Lu et al. 2021)"
 
     objective: Literal["seed"] = "seed"
     decoder_layers: Positive = 3
-    """Transformer layers of the decoder [SEED-Encoder]."""
+    """Transformer layers of the decoder."""
     attention_span: Positive = 2
-    """Tokens that the decoder sees in addition to the vector [SEED-Encoder]."""
+    """Tokens that the decoder sees besides the vector."""
 
 
 @settings
 class SimLm(Layered, Decoded):
-    """Replaced language modelling [Wang et al. 2023]."""
+    """Replaced language modelling."""
 
     in_words = "with SimLM's replaced language modelling (Wang et al. 2023)"
 
     objective: Literal["simlm"] = "simlm"
     generator: HomePath = ""
-    """A frozen generator with the start's vocabulary, such as google/electra-base-generator
-    [SimLM]; empty: a small one is trained with the encoder.
+    """Frozen generator with the start's vocabulary, such as google/electra-base-generator; empty: a
+    small one, trained with the encoder.
     """
 
     def check_layers(self, layers: int, owner: str) -> None:

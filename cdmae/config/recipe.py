@@ -44,15 +44,15 @@ class Stage:
     target = "ranking"  # a setting of the sparse head
 
     collection: Annotated[Name, Of("collections")]
-    """The collection with the training queries."""
+    """Collection of the training queries."""
     split: str = "train"
-    """The split of the training queries."""
+    """Split of the training queries."""
     train_queries: Natural = 0
     """Number of training queries; 0: all."""
     depth: Positive = 200
-    """Negatives come from this many of the run's best passages [4.1: 200; stage 1: 1000]."""
+    """Number of passages that give negatives [4.1; stage 1: 1000]."""
     queries: Positive = 64
-    """Queries per step, on all devices together [A; stage 3: 32]."""
+    """Queries per step, on all devices [A; stage 3: 32]."""
     group: Annotated[Whole, Ge(2)] = 32
     """Passages per query, one of them relevant [A; stage 3: 64]."""
     epochs: PositiveReal = 3
@@ -60,20 +60,20 @@ class Stage:
     learning_rate: Rate = 2e-5
     """Peak of the linear schedule [A]."""
     warmup_steps: Weight = 1000
-    """Steps of the warm-up; below 1: a share of all steps [SimLM]."""
+    """Warm-up steps; below 1: a share of all [SimLM]."""
     weight_decay: Weight = 0.0
     """Weight decay of AdamW [SimLM]."""
     max_grad_norm: PositiveReal = 1.0
-    """Norm to which gradients are clipped [SimLM]."""
+    """Maximum norm of gradients [SimLM]."""
     random_negatives: Natural = 10
-    """Random negatives per query, in addition to the mined ones [SimLM]."""
+    """Random negatives per query, besides mined ones [SimLM]."""
     chunk: Positive = 64
-    """Passages that are computed at a time (gradient caching): decides memory, and rounding."""
+    """Passages per chunk of gradient caching: decides memory and rounding."""
     precision: Precision = "auto"
     alpha: Weight = 0.2
     """Weight of the contrastive loss next to a teacher's [4.1]."""
     teacher_temperature: PositiveReal = 1.0
-    """Divides the teacher's scores; below 1 for cosines [4.1: 1]."""
+    """Divides the teacher's scores; below 1 for cosines [4.1]."""
     seed: Seed = -1
 
     def drawn(self) -> dict[str, Any]:

@@ -101,21 +101,21 @@ class Evaluation:
     """The collections and measures of every system."""
 
     collections: Annotated[dict[str, tuple[str, ...]], Of("collections")] = EMPTY
-    """The evaluated splits of each collection, as in {pydocs: [dev, test]}; an empty list: only
-    `./run search` uses it.
+    """Evaluated splits of each collection, as in {pydocs: [dev, test]}; an empty list: it is only
+    searched.
     """
     measures: tuple[str, ...] = ("RR@10", "R@50", "R@1000", "nDCG@10")
-    """Measures in the notation of ir_measures, such as R(rel=2)@50 or Judged@10 [4.1]."""
+    """Measures as in ir_measures, such as R(rel=2)@50 or Judged@10 [4.1]."""
     relevant: dict[str, dict[str, Positive]] = EMPTY
-    """The lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
+    """Lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
     lengths: Annotated[dict[str, Length], Of("collections")] = EMPTY
-    """Maximum length of a collection's texts, if not the system's, as in {nq: 512} [RetroMAE]."""
+    """Longest text of a collection, as in {nq: 512} [RetroMAE]."""
     depth: Positive = 1000
-    """Number of passages per query in a run [4.1]."""
+    """Passages per query in a run [4.1]."""
     baseline: Annotated[str, Of("systems")] = ""
-    """The system with which all others are compared."""
+    """System with which all others are compared."""
     keep_vectors: bool = True
-    """Whether passages' vectors are kept for `./run search`."""
+    """Keep passages' vectors for `./run search`."""
 
     def measured(self, collection: str, split: str) -> list[str]:
         """List the measures of a split, with its lowest relevant grade."""
@@ -143,17 +143,17 @@ class Report:
     title: str = "Importance-aware masking for dense retrieval"
     """Heading of the report."""
     compare: dict[str, tuple[str, ...]] = EMPTY
-    """Further systems with which a system is compared, as in {mae-stage1: [bm25]}; "*" is for all
-    others. By default, all are compared with BM25, or with the first system if there is no BM25.
+    """Further systems with which a system, or "*" for all others, is compared, as in {mae-stage1:
+    [bm25]}; by default BM25, or the first system.
     """
     methods: dict[str, str] = EMPTY
-    """The systems in the rows of the paper's tables, as in {CDMAE: stage3, "table 3: RetroMAE":
-    own}; a new name is added to table 1 [4].
+    """Systems in the rows of the paper's tables, as in {CDMAE: stage3, "table 3: RetroMAE": own}; a
+    new name is added to table 1.
     """
     licence: Licence = ""
-    """Licence of the trained models, by its identifier at the hub, such as mit."""
+    """Licence of the trained models at the hub, such as mit."""
     languages: tuple[Language, ...] = ()
-    """Languages for the models' cards, by ISO 639 code, such as en."""
+    """Languages of the models, by ISO 639 code, such as en."""
 
     def check(self, systems: Iterable[str]) -> None:
         """Refuse names of systems that do not exist."""
@@ -187,11 +187,9 @@ class Config:
     """A complete, checked config."""
 
     results: HomePath = "results"
-    """The folder for everything that is made."""
+    """Folder of all results."""
     seed: Seeds = (42,)
-    """Seed of everything random, or several, such as [42, 43, 44], with which every training runs;
-    the data do not depend on it [A].
-    """
+    """Seed, or seeds such as [42, 43, 44], of every training, not of the data [A]."""
     collections: dict[str, Annotated[Collection, BeforeValidator(_collection)]] = EMPTY
     starts: dict[str, Start] = EMPTY
     importance: dict[str, Importance] = EMPTY

@@ -23,9 +23,9 @@ class Reranker(Stage):
 
     kind: Literal["reranker"] = "reranker"
     max_length: Length = 192
-    """Maximum length of a query with its passage (word-pieces) [SimLM]."""
+    """Longest query with its passage (word-pieces) [SimLM]."""
     forward_factor: Positive = 4
-    """Gradients are computed only for the best group / forward_factor passages [SimLM]."""
+    """Only the best group / forward_factor passages have gradients [SimLM]."""
     rdrop: Weight = 1.0
     """Weight of R-Drop [SimLM]."""
 

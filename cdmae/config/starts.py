@@ -26,33 +26,33 @@ from cdmae.fields import (
 
 @settings
 class Start:
-    """An encoder's initial weights: a checkpoint, or random weights and a trained tokenizer."""
+    """An encoder's initial weights: a checkpoint, or random weights of BERT base's sizes."""
 
     checkpoint: HomePath = ""
-    """A folder, or a name or name@revision at the Hugging Face hub, of a BERT, RoBERTa,
-    XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM, ModernBERT, NomicBERT or GTE; excludes the
-    other keys [4.1: Shitao/RetroMAE].
+    """Instead of all other keys: a folder, or a name or name@revision at the Hugging Face hub, of a
+    BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM, ModernBERT, NomicBERT or GTE
+    [4.1: Shitao/RetroMAE].
     """
     collection: Annotated[str, Of("collections")] = ""
-    """The collection on which the tokenizer is trained."""
+    """Collection of the tokenizer."""
     vocabulary: Annotated[Whole, Ge(100)] = 30522
-    """Size of the vocabulary (word-pieces) [BERT base]."""
+    """Number of word-pieces."""
     strip_accents: bool = True
-    """Whether the tokenizer ignores the accents of Latin letters [BERT uncased]."""
+    """Ignore accents of Latin letters."""
     layers: Positive = 12
-    """Transformer layers [BERT base]."""
+    """Transformer layers."""
     hidden: Annotated[Whole, Ge(2)] = 768
-    """Width of a state, d_enc [BERT base]."""
+    """Width of a state, d_enc."""
     heads: Positive = 12
-    """Attention heads [BERT base]."""
+    """Attention heads."""
     feedforward: Positive = 3072
-    """Width of the feed-forward layers [BERT base]."""
+    """Width of feed-forward layers."""
     positions: Length = 512
-    """Longest input (word-pieces) [BERT base]."""
+    """Longest input (word-pieces)."""
     initializer: PositiveReal = 0.02
-    """Standard deviation of the random weights [BERT base]."""
+    """Standard deviation of random weights."""
     dropout: Share = 0.1
-    """Share of hidden values that training drops [BERT base]."""
+    """Dropout of hidden values."""
 
     def __post_init__(self) -> None:
         """Refuse sizes that heads cannot divide, and a tokenizer without a text."""

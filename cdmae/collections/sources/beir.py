@@ -32,12 +32,12 @@ JUDGED = ("qrels", "data", "default")  # folders of judgments
 
 @settings
 class Settings(Folder):
-    """A collection in BEIR's layout."""
+    """BEIR's layout."""
 
     path: str
-    """Folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv, or with MTEB's tables."""
+    """Folder with corpus.jsonl, queries.jsonl, qrels/{split}.tsv, or MTEB's tables."""
     titles: bool = True
-    """Whether titles are part of the passages [BEIR]."""
+    """Include titles in passages [BEIR]."""
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

@@ -31,26 +31,24 @@ WORDS = 6.0  # mean words of a written text, for the plan: a query of MS MARCO h
 
 @settings
 class Settings(Derived):
-    """A collection with texts appended to its passages."""
+    """Passages with appended texts [docT5query]."""
 
     of: Nested
-    """The collection to expand: a `source` and its settings."""
+    """Collection to expand: a `source` and its settings."""
     texts: HomePath = ""
-    """A file with lines of passage id, tab, text, in the order of the passages; a passage may have
-    several [docT5query: 40].
-    """
+    """File with a line per text: passage id, tab, text, in the order of the passages."""
     model: HomePath = ""
-    """Instead of `texts`: the sequence-to-sequence model that writes them, a folder or a name at
-    the hub.
+    """Instead of `texts`: a sequence-to-sequence model that writes them, a folder or a name at the
+    hub.
     """
     samples: Annotated[Whole, Ge(1), Le(1000)] = 40
-    """Number of texts that it writes for a passage [docT5query]."""
+    """Texts per passage."""
     text_length: Annotated[Whole, Ge(2), Le(10_000)] = 64
-    """Maximum length of a text (word-pieces) [docT5query]."""
+    """Longest text (word-pieces)."""
     passage_length: Annotated[Whole, Ge(2), Le(100_000)] = 512
-    """Maximum length of the passage that it reads (word-pieces) [docT5query]."""
+    """Longest passage that it reads (word-pieces)."""
     top_k: Positive = 10
-    """Each word-piece is drawn from this many of the most probable ones [docT5query]."""
+    """Each word-piece is one of this many most probable ones."""
     prompt: str = ""
     """Text before each passage, such as "text2query: "."""
     seed: Natural = 0

@@ -42,15 +42,13 @@ class Settings(Source):
     """A published collection."""
 
     dataset: str
-    """Id in the catalogue of ir_datasets, such as msmarco-passage, beir/nq or dpr-w100 [4.1]."""
+    """Id in ir_datasets, such as msmarco-passage, beir/nq or dpr-w100 [4.1]."""
     splits: dict[str, str] = EMPTY
-    """Its id in the catalogue, after `dataset`, for each split, as in {dev: dev/small}; empty:
-    test.
-    """
+    """For each split, the rest of its id, as in {dev: dev/small}; empty: test."""
     titles: bool = True
-    """Whether titles are part of the passages [BEIR, RocketQA]."""
+    """Include titles in passages [BEIR, RocketQA]."""
     files: str = PUBLISHED
-    """Folder of published files, such as collectionandqueries.tar.gz, which are not downloaded."""
+    """Folder of published files that are there already, such as collectionandqueries.tar.gz."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown dataset, and a missing folder of files."""

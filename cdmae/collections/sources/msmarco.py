@@ -28,13 +28,12 @@ from cdmae.fields import settings
 
 @settings
 class Settings(Folder):
-    """A collection in MS MARCO's layout."""
+    """MS MARCO's layout."""
 
     path: str
-    """Folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv, or with LoTTE's files.
-    """
+    """Folder with collection.tsv, queries.{split}.tsv, qrels.{split}.tsv, or LoTTE's files."""
     titles: bool = False
-    """Whether collection.tsv has a third column, the titles."""
+    """Read titles from the third column of collection.tsv."""
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

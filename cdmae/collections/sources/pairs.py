@@ -39,13 +39,13 @@ class Settings(Source):
     path: str
     """A table (.jsonl, .json, .csv, .tsv, .parquet), or a folder with a table per split."""
     query: str = ""
-    """Column of the queries; empty: anchor, query or question."""
+    """Column of queries; empty: anchor, query or question."""
     positive: str = ""
-    """Column of the relevant passages; empty: positive, pos, positive_passages or answer."""
+    """Column of relevant passages; empty: positive, pos, positive_passages or answer."""
     corpus: str = ""
     """Table of further passages, with columns such as id, title and text."""
     titles: bool = True
-    """Whether titles are part of the passages."""
+    """Include titles in passages."""
 
     def own_splits(self) -> dict[str, bool]:
         """Return the split of each table; all have judgments."""

@@ -61,19 +61,19 @@ class Settings(Derived):
     """Queries made from another collection's passages."""
 
     of: Nested
-    """The collection with the text: a `source` and its settings."""
+    """Collection with the text: a `source` and its settings."""
     method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
-    """The part of a passage that becomes the query for the rest; written: the text in `texts`;
-    mixed: one of these for each passage.
+    """Part of a passage that becomes its query; written: from `texts`; mixed: one of these per
+    passage.
     """
     texts: HomePath = ""
-    """For written queries, a file with lines of passage id, tab, query [GPL]."""
+    """A file with lines of passage id, tab, query [GPL]."""
     keep_query: bool = False
-    """Whether a passage keeps the words of its query."""
+    """Keep the query's words in its passage."""
     queries: Natural = 0
     """Number of training queries; 0: all."""
     dev: Natural = 0
-    """Number of further queries, for the split dev."""
+    """Number of dev queries."""
 
     def __post_init__(self) -> None:
         """Refuse written queries without a file."""

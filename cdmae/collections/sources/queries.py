@@ -26,7 +26,7 @@ class Settings(Folder):
     """Queries and judgments for another collection's passages."""
 
     of: Annotated[str, Of("collections")]
-    """The entry of `collections` whose passages are judged."""
+    """Entry of `collections` with the passages."""
     path: str
     """Folder with queries.jsonl and qrels/{split}.tsv."""
 

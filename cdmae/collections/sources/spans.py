@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @settings
 class Settings(Source):
-    """Queries that are spans of another collection's passages."""
+    """Spans of another collection's passages as queries."""
 
     of: Annotated[Name, Of("collections")]
-    """The entry of `collections` whose passages are asked for."""
+    """Entry of `collections` with the passages."""
     queries: Positive = 10_000
-    """Number of training queries, at most one per passage, chosen by a stable hash."""
+    """Number of training queries, at most one per passage."""
 
     @property
     def shared(self) -> str:  # type: ignore[override]

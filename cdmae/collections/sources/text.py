@@ -46,16 +46,16 @@ class Settings(Source):
     """Documents, or passages without queries."""
 
     path: str
-    """Folder with documents in UTF-8, or tables with one passage per row."""
+    """Folder with documents in UTF-8, or tables of passages."""
     suffixes: tuple[str, ...] = SUFFIXES
-    """Suffixes of the files that are read."""
+    """Suffixes of files to read."""
     words: Annotated[Whole, Ge(10), Le(10_000)] = 100
-    """Maximum length of a passage (words) [DPR]."""
+    """Longest passage (words) [DPR]."""
     code: bool = True
-    """Whether passages keep code."""
+    """Keep code in passages."""
     questions: dict[str, HomePath] = EMPTY
-    """For each split, a table of real questions, as in {test: questions.csv}, with the file,
-    heading or id of their answers.
+    """A table of [real questions](../docs/own.md#documents) for each split, as in {test:
+    questions.csv}.
     """
 
     def own_splits(self) -> dict[str, bool]:

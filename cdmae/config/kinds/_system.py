@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Engine = Annotated[
     Literal["exact", "lucene"],
-    Field(description="How sparse vectors are searched: exactly, or by Lucene with weights x 100."),
+    Field(description="Search of sparse vectors: exact, or by Lucene with weights x 100."),
 ]
 # passages that a multi-vector system scores without candidates: half a second a query on a core
 MOST_EXHAUSTIVE = 200_000
@@ -83,8 +83,8 @@ class Searched(System):
     """A system whose vectors are searched, perhaps among the best passages of another system."""
 
     candidates: Annotated[str, Of("systems")] = ""
-    """For a vector per word-piece: the system whose best passages are scored; empty: all passages,
-    in a small collection [ColBERT: BM25].
+    """With a vector per word-piece: system whose best passages are scored; empty: all are, in a
+    small collection [ColBERT: BM25].
     """
     candidates_depth: Positive = 1000
     """Number of these passages [ColBERT]."""

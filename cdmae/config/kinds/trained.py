@@ -35,19 +35,17 @@ class Trained(System):
     trained = True
 
     encoder: Annotated[Name, Of("encoders")] = REQUIRED
-    """The entry of `encoders` with its initial weights."""
+    """Initial weights, of `encoders`."""
     after: Annotated[str, Of("systems")] = ""
-    """The system from whose weights it continues, as in rounds [ANCE, AR2]."""
+    """System that it continues, as in rounds [ANCE, AR2]."""
     stage: Annotated[Name, Of("stages")] = REQUIRED
-    """The entry of `stages`, of the same kind."""
+    """Entry of `stages`, of the same kind."""
     negatives: Annotated[Name, Of("systems")]
-    """The system whose run gives the negatives [3.4]."""
+    """System that gives the negatives [3.4]."""
     teacher: Annotated[str, Of("systems")] = ""
-    """The system to distil from [3.4, stage 3]; any but a reranker scores only the passages that it
-    ranks.
-    """
+    """System to distil from [3.4]; any but a reranker scores only the passages that it ranks."""
     once: bool = False
-    """Whether it is trained for the first seed only."""
+    """Train it for the first seed only."""
 
     def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the training collection, the settings of sampling, and the teacher.
@@ -99,19 +97,17 @@ class Retriever(Searched, Trained):
 
     kind: Literal["retriever"] = "retriever"
     in_batch_teacher: Annotated[str, Of("systems")] = ""
-    """A second teacher, a trained retriever, which scores all passages of a batch [TAS-B]."""
+    """A second teacher, a trained retriever that scores all passages of a batch [TAS-B]."""
     joint_teacher: Annotated[str, Of("systems")] = ""
-    """Instead of `teacher`: a trained reranker that is trained further with this retriever
-    [RocketQAv2].
-    """
+    """Instead of `teacher`: a reranker that is trained further with this retriever [RocketQAv2]."""
     engine: Literal["exact", "lucene", "bm25"] = "exact"
-    """How sparse vectors are searched: exactly; by Lucene, with weights x 100; or, after target
-    recall, by BM25 with weights x 100 as counts [DeepCT].
+    """Search of sparse vectors: exact; by Lucene, with weights x 100; or, after target recall, by
+    BM25 with weights x 100 as counts [DeepCT].
     """
     k1: Weight = 10.0
-    """With engine bm25: saturation of counts [DeepCT]."""
+    """With engine bm25: saturation of counts."""
     b: Share = 0.9
-    """With engine bm25: normalisation by length [DeepCT]."""
+    """With engine bm25: normalisation by length."""
 
     def check(self, config: Config, name: str) -> None:
         """Refuse teachers, an engine or candidates that do not fit."""
@@ -129,7 +125,7 @@ class Retriever(Searched, Trained):
 
 @settings
 class Reranker(Trained):
-    """A cross-encoder that a stage trains; it reorders another system's best passages."""
+    """A cross-encoder that a stage trains, on another system's best passages."""
 
     searches = False
     scores_draws = True
@@ -137,9 +133,9 @@ class Reranker(Trained):
 
     kind: Literal["reranker"] = "reranker"
     reranks: Annotated[Name, Of("systems")]
-    """The system whose run it reorders."""
+    """System whose run it reorders."""
     depth: Positive = 100
-    """Number of the run's best passages that it reorders."""
+    """Number of passages that it reorders."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the run to reorder."""
@@ -148,7 +144,7 @@ class Reranker(Trained):
 
 @settings
 class Head(System):
-    """One head of a retriever with head unified, searched alone [UnifieR]."""
+    """One head of a unified retriever, searched alone."""
 
     index = "vectors/{system}"
     answered_by = "search"
@@ -156,7 +152,7 @@ class Head(System):
 
     kind: Literal["head"] = "head"
     of: Annotated[Name, Of("systems")]
-    """The retriever with head unified."""
+    """Unified retriever."""
     uses: Literal["dense", "sparse"]
     """The head to search with."""
     engine: Engine = "exact"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @settings
 class Bm25(System):
-    """The words that query and passage share [Robertson and Zaragoza 2009]."""
+    """The words that query and passage share."""
 
     lexical = True
     neural = False
@@ -48,7 +48,7 @@ class Bm25(System):
     """Normalisation by length [Anserini]."""
 
     passages: Annotated[dict[str, str], Of("collections")] = EMPTY
-    """For a collection, one of source `expanded` that is indexed instead [docT5query]."""
+    """For a collection, one of source `expanded` that is indexed instead."""
 
     def indexed(self, collection: str) -> str:
         """Return the collection whose passages are indexed for the queries of a collection."""
@@ -67,7 +67,7 @@ class Bm25(System):
 
 @settings
 class External(Searched):
-    """A published retriever, searched without further training."""
+    """A published retriever, without further training."""
 
     index = "vectors/{system}"
     answered_by = "search"
@@ -76,14 +76,14 @@ class External(Searched):
 
     kind: Literal["external"] = "external"
     model: Annotated[HomePath, Field(min_length=1)] = REQUIRED
-    """A retriever in the format of sentence-transformers: a folder, or a name at the hub."""
+    """A retriever for sentence-transformers: a folder, or a name at the hub."""
     head: Literal["auto", "dense", "sparse", "multi"] = "auto"
-    """What it computes; auto: by its files. sparse: SPLADE; multi: ColBERT."""
+    """auto: by its files; sparse: SPLADE; multi: ColBERT."""
     engine: Engine = "exact"
     query_length: Natural = 0
-    """Maximum length of a query (word-pieces); 0: the model's own."""
+    """Longest query (word-pieces); 0: the model's own."""
     passage_length: Natural = 0
-    """Maximum length of a passage (word-pieces); 0: the model's own."""
+    """Longest passage (word-pieces); 0: the model's own."""
     query_prompt: str = ""
     """Text before each query; empty: the model's own."""
     passage_prompt: str = ""
@@ -132,7 +132,7 @@ MOST_TUNED = 4  # the most systems whose weights are tuned
 
 @settings
 class Fusion(System):
-    """A weighted sum of the reciprocal ranks or scores of several systems."""
+    """A weighted sum of several systems' reciprocal ranks or scores."""
 
     neural = False
     answered_by = "fusion"
@@ -141,15 +141,15 @@ class Fusion(System):
     of: Annotated[tuple[str, ...], Of("systems"), Field(min_length=2)]
     """Two or more systems."""
     method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
-    """The summands: 1 / (k + rank) [Cormack et al. 2009], or scores scaled to 0 .. 1 [Bruch et al.
+    """Summands: 1 / (k + rank) [Cormack et al. 2009], or scores scaled to 0 .. 1 [Bruch et al.
     2023].
     """
     k: PositiveReal = 60.0
-    """Constant in 1 / (k + rank) [Cormack et al. 2009]."""
+    """Constant in 1 / (k + rank)."""
     weights: tuple[Weight, ...] = ()
-    """Weight of each system; empty: equal weights, unless `tuned_on` chooses them."""
+    """Weight of each system; empty: equal, unless `tuned_on` chooses them."""
     tuned_on: tuple[str, ...] = ()
-    """Collection and split that choose the weights by the first measure, as in [pydocs, dev]."""
+    """Collection and split that choose weights by the first measure, as in [pydocs, dev]."""
 
     def parts(self) -> list[str]:
         """Return the names of the systems that it sums."""

@@ -62,15 +62,13 @@ class Settings(Source):
     """Docstrings of Python packages."""
 
     size: Literal["smoke", "default", "full"] = "default"
-    """smoke: about 1,000 passages of two packages; default: about 16,000 of the pinned packages;
-    full: of more packages.
-    """
+    """smoke: about 1,000 passages; default: about 16,000; full: of more packages."""
     part: Literal[("", *HELD_OUT)] = ""
-    """A package that is held out for zero-shot evaluation; empty: all others."""
+    """A package held out for zero-shot evaluation; empty: all others."""
     train_queries: Natural = 0
     """Number of training queries; 0: all."""
     unlabelled: Natural = 0
-    """Number of further queries in the split `unlabelled`, for `labels` of a stage [RocketQA]."""
+    """Number of queries in the split `unlabelled`, for `labels` of a stage."""
 
     def __post_init__(self) -> None:
         """Refuse `unlabelled` without `train_queries`, with which all have judgments."""
