@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from cdmae.config.encoders import Encoder
     from cdmae.config.schema import Config
 
+# columns of rules for several kinds, as settings of some of these
+OF_SOME = ("after", "candidates", "in_batch_teacher", "joint_teacher")
 WHOLE = 100_000  # passages per query that are read from a teacher's run: the maximum depth
 Row = dict[str, Any]
 
@@ -42,19 +44,29 @@ def importance_folder(encoder: Encoder) -> str:
     return f"{what}/{encoder.importance}/{encoder.start}/{encoder.collection}"
 
 
-def texts(config: Config, collection: str) -> Row:
-    """Return the values of a collection for the rules; an empty value means there is no input.
+def collections(config: Config) -> dict[str, Row]:
+    """Map each collection to its values for the rules; an empty value means there is no input.
 
-    files: of its source. shared: the collection whose passages it has. texts: the file that another
-    job writes, below the results. writer: the files of the sequence-to-sequence model.
+    files: of its source. shared: the collection whose passages it has. written: the file of texts
+    that another job writes, below the results. writer: the files of the model that writes them.
     """
-    source = config.collections[collection].settings
-    files = config.collections[collection].ask(collection, "depends")
+    rows = {}
+    for name, collection in config.collections.items():
+        source = collection.settings
+        rows[name] = {
+            "files": list(map(str, collection.ask(name, "depends"))),
+            "shared": source.shared,
+            "written": f"texts/{name}.tsv" if source.writer else "",
+            "writer": model_files(source.writer),
+        }
+    return rows
+
+
+def starts(config: Config) -> dict[str, Row]:
+    """Map each entry of `starts` to its values for the rules: a collection, or files of a model."""
     return {
-        "files": list(map(str, files)),
-        "shared": source.shared,
-        "texts": f"texts/{collection}.tsv" if source.writer else "",
-        "writer": model_files(source.writer),
+        name: {"collection": start.collection, "checkpoint": model_files(start.checkpoint)}
+        for name, start in config.starts.items()
     }
 
 
@@ -72,6 +84,7 @@ def systems(config: Config) -> dict[str, Row]:
             "start": start_of(config, network) if network else "",
             "model_files": model_files(system.model),
             "encoded_by": system.encoded_by,
+            **{key: getattr(system, key) for key in OF_SOME},
             **system.columns(config, name),
             **system.values(),
         }

@@ -143,7 +143,7 @@ def test_of_a_class_of_settings_what_a_job_executes_counts(monkeypatch, before, 
 
 def test_templates_and_tables_have_one_hash_per_path(root):
     def found():
-        return fingerprint.texts(["cdmae/report", "cdmae/report/a.html.j2"])
+        return fingerprint.assets(["cdmae/report", "cdmae/report/a.html.j2"])
 
     (root / "cdmae/report/a.html.j2").write_text("one")
     first = found()

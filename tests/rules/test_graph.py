@@ -58,7 +58,7 @@ INPUTS = [
     # negatives of a fusion, by the weights that the evaluation has tuned
     ("train by-mixed", "negatives", ["out/runs/mixed/docs.train"]),
     ("fuse mixed/docs.train", "runs", ["out/runs/bm25/docs.train", "out/runs/one/docs.train"]),
-    ("fuse mixed/docs.train", "tuned_runs", ["out/runs/bm25/evaluated", "out/runs/one/evaluated"]),
+    ("fuse mixed/docs.train", "tuning_runs", ["out/runs/bm25/evaluated", "out/runs/one/evaluated"]),
     ("fuse mixed/docs.train", "judged", DOCS),
     # teachers: a reranker's scores, any other system's run, a retriever of the batch, a joint one
     ("train small", "teacher", ["out/teachers/small.parquet"]),
@@ -119,6 +119,15 @@ def test_a_job_reads_what_its_entry_names(grown):
     for name, key, paths in INPUTS:
         assert job(grown, name).inputs[key][: len(paths) or None] == paths, (name, key)
     assert ("teacher", "by-sums") not in grown
+
+
+def test_an_unknown_column_of_a_pattern_is_an_error(whole):
+    """To which Snakemake adds the rule's name."""
+    detail = job(whole, "pretrain cdmae").detail
+    of = detail.rule.workflow.globals["of"]
+    assert of("{encoder.start}")(detail.wildcards) == ["small"]
+    with pytest.raises(KeyError, match="strat"):
+        of("{encoder.strat}")(detail.wildcards)
 
 
 def test_settings_that_follow_from_other_entries(grown):
@@ -295,7 +304,7 @@ def test_narrow_networks_and_encoders_without_pretraining_request_no_gpu(values,
     ("rule", "wildcards", "first", "second"),
     [
         ("ngrams", "ami/small/docs", {"mem_mb": 60_000}, {"mem_mb": 120_000}),
-        ("pretrain", "cdmae", {"mem_mb": 32_000}, {"mem_mb": 32_000}),  # the time limit ended it
+        ("pretrain", "cdmae", {"mem_mb": 32_000}, {"mem_mb": 64_000}),
         ("search", "foreign/evaluated", {"mem_mb": 16_000, "gpu": 4, "_cores": 16}, {"gpu": 4}),
     ],
 )
@@ -309,3 +318,6 @@ def test_requests_grow_with_the_input_and_with_attempts(
     for attempt, expected in ((1, first), (2, second)):
         asked = job.rule.expand_resources(job.wildcards, [str(tmp_path)], attempt)
         assert {name: asked[name] for name in expected} == expected
+    if rule == "pretrain":  # a later attempt may be due to a time limit
+        asked = job.rule.expand_resources(job.wildcards, [str(tmp_path)], 5)
+        assert asked["mem_mb"] == second["mem_mb"]

@@ -156,16 +156,13 @@ class Fusion(System):
         return list(self.of)
 
     def columns(self, config: Config, name: str) -> dict[str, Any]:
-        """Return the run, collection, split and measure on which its weights are tuned."""
+        """Return the systems, the collection and the measure by which its weights are tuned."""
         if not self.tuned_on:
-            return {"tuned_run": "", "tuned_collection": "", "tuned": []}
-        collection, split = self.tuned_on
-        measure = config.evaluation.measured(collection, split)[0]
+            return {"tuning_systems": (), "tuning_collection": "", "tuning_measure": ""}
         return {
-            "tuned_systems": self.of,
-            "tuned_run": f"{collection}.{split}",
-            "tuned_collection": collection,
-            "tuned": [split, measure],
+            "tuning_systems": self.of,
+            "tuning_collection": self.tuned_on[0],
+            "tuning_measure": config.evaluation.measured(*self.tuned_on)[0],
         }
 
     def check(self, config: Config, name: str) -> None:
