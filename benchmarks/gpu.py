@@ -38,8 +38,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import finetuning, forms, pretraining
-from cdmae.config.heads import Dense
-from cdmae.config.stages import Reranker
+from cdmae.config.stages import Dense, Reranker
 from cdmae.finetuning.reranker import Batch, RerankerTask
 from cdmae.models import attention, packed
 from cdmae.models.checkpoint import Model

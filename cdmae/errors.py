@@ -14,17 +14,13 @@ class InputError(ValueError):
     """An error in the user's input: the message names the file or key, the value and the remedy.
 
     keys: the path of the value in the config, from the top. place: the file and line, or where else
-    the value is from. kind: pydantic's name of the mistake, such as "missing"; empty for others.
-    several: the mistakes of a config, each with a line of the message.
+    the value is from. several: the mistakes of a config, each with a line of the message.
     """
 
-    def __init__(
-        self, *mistakes: str | InputError, keys: Keys = (), place: str = "", kind: str = ""
-    ) -> None:
+    def __init__(self, *mistakes: str | InputError, keys: Keys = (), place: str = "") -> None:
         """Store several errors, or one: its text, which follows place and keys in the message."""
         self.words = "\n".join(map(str, mistakes))
         self.keys = keys
-        self.kind = kind
         self.place = place
         errors = [error for error in mistakes if isinstance(error, InputError)]
         self.several = [part for error in errors for part in error.several] or [self]
@@ -42,7 +38,7 @@ class InputError(ValueError):
             follows = each.keys or not keys or each.words[0] == " "
             words = each.words if follows else f": {each.words}"
             path = (*keys, *each.keys)
-            several.append(InputError(words, keys=path, place=each.place, kind=each.kind))
+            several.append(InputError(words, keys=path, place=each.place))
         return InputError(*several)
 
 

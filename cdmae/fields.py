@@ -37,9 +37,6 @@ LARGEST = 2**31 - 1
 RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 # pydantic's words, and a user's of YAML for the same
 WORDS = {
-    "Input should be": "expected",
-    "greater than or equal to": "from",
-    "less than or equal to": "up to",
     "a valid string": 'text (in quotation marks, as in "no", if YAML reads something else)',
     "a valid tuple": "a list",
     "a valid dictionary": "a mapping",
@@ -169,15 +166,15 @@ def _error(error: Any, kind: Any, value: Any) -> InputError:
     if reason == "value_error":
         return context["error"].within(*keys)
     if reason == "unexpected_keyword_argument":
-        return InputError(unknown(str(keys[-1]), kinds_of(kind)), keys=keys, kind=reason)
+        return InputError(unknown(str(keys[-1]), kinds_of(kind)), keys=keys)
     if reason == "missing":
-        return InputError(" is missing", keys=(*keys, error["loc"][-1]), kind=reason)
+        return InputError(" is missing", keys=(*keys, error["loc"][-1]))
     value = error["input"]
     if reason.startswith("union_tag"):
         tag = context["discriminator"].strip("'")
         keys = (*keys, tag)
         if tag not in value:
-            return InputError(" is missing", keys=keys, kind="missing")
+            return InputError(" is missing", keys=keys)
         value = value[tag]
     names = re.findall("'([^']*)'", context.get("expected", context.get("expected_tags", "")))
     if names:  # of kinds, or of the values of a literal
@@ -187,7 +184,7 @@ def _error(error: Any, kind: Any, value: Any) -> InputError:
         for theirs, ours in WORDS.items():
             words = words.replace(theirs, ours)
         words = words[:1].lower() + words[1:]
-    return InputError(f" is {show(value)}; {words}", keys=keys, kind=reason)
+    return InputError(f" is {show(value)}; {words}", keys=keys)
 
 
 def unknown(key: str, kinds: list[type]) -> str:

@@ -28,7 +28,6 @@ VALUES = {
     "vocabulary": 120,
     "early_layers": 2,
     "model": "another/model",
-    "weights": [1.0, 2.0],
     "tuned_on": ["docs", "dev"],
     "measures": ["RR@5"],
     "relevant": {"docs": {"dev": 2}},

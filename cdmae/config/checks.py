@@ -48,15 +48,6 @@ def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str)
             raise InputError(f" is {length}; expected up to {positions}, {owner}", keys=(key,))
 
 
-def check_step(step: int, last: int, owner: str) -> None:
-    """Refuse a `take_step` after a training's last step.
-
-    owner: a description of the last step for messages.
-    """
-    if step > last:
-        raise InputError(f" is {step}; expected up to {last}, {owner}", keys=("take_step",))
-
-
 def check_order(section: str, entries: Mapping[str, Any]) -> None:
     """Refuse entries of a section that depend on each other in a circle."""
     needs = {}
@@ -67,7 +58,7 @@ def check_order(section: str, entries: Mapping[str, Any]) -> None:
     except CycleError as error:
         circle = " -> ".join(error.args[1][::-1])
         words = f" depend on each other in a circle: {circle}; remove a reference"
-        raise InputError(words, keys=(section,), kind="cycle") from None
+        raise InputError(words, keys=(section,)) from None
 
 
 def read_measure(name: str) -> Measure:
@@ -140,7 +131,7 @@ def _check_names(config: Config) -> None:
                 # no entry depends on itself
                 others = [other for other in known if (section, other) != keys]
                 words = f" is {show(name)}, which is not in {section}; {suggestion(name, others)}"
-                mistakes.append(InputError(words, keys=(*keys, *path), kind="reference"))
+                mistakes.append(InputError(words, keys=(*keys, *path)))
     if mistakes:
         raise InputError(*mistakes)
 
@@ -164,7 +155,7 @@ def _check_stage(config: Config, name: str) -> None:
         lengths = {key: getattr(stage, key) for key in stage.lengths}
         positions = config.starts[start].known_positions()
         check_lengths(lengths, positions, f"starts.{start}.positions")
-        ranks_only = system.teacher and not config.systems[system.teacher].scores_draws
+        ranks_only = system.teacher and config.systems[system.teacher].kind != "reranker"
         if stage.random_negatives and ranks_only:
             words = f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
             raise unfit(stage, "random_negatives", f"{words}passages that it ranks; expected 0")
@@ -196,9 +187,6 @@ def _check_targets(config: Config) -> None:
 def _check_measures(config: Config) -> None:
     """Refuse measures that ir_measures does not compute, or that exceed the depth of the runs."""
     evaluation = config.evaluation
-    if evaluation.collections and not evaluation.measures:
-        words = " is []; expected at least one measure"
-        raise InputError(words, keys=("evaluation", "measures"))
     if not collections.readable():
         return  # the job that computes the measures checks them
     for name in evaluation.measures:

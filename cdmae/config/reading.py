@@ -38,11 +38,11 @@ def read_yaml(path: Path | str) -> Values:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1
         words = f"not YAML: {error.problem}"
-        raise InputError(words, place=f"{near}, line {line}", kind="yaml") from None
+        raise InputError(words, place=f"{near}, line {line}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         reason = getattr(error, "strerror", None) or cause(error)
         words = f"the config file {path} cannot be read: {reason}; expected YAML in UTF-8"
-        raise InputError(words, kind="file") from None
+        raise InputError(words) from None
     if not isinstance(values, dict):
         words = f"contains {show(values)}; expected a mapping of settings"
         raise InputError(words, place=near)

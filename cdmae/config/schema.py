@@ -1,9 +1,9 @@
 """Every setting of a config file: type, default, unit, meaning and source.
 
 The defaults are the paper's; other defaults come from the prior work that the paper follows.
-Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` and
-`cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` the entries of
-fine-tuning, `cdmae.config.kinds` the entries of search. Entries (``encoders: {cdmae: ...}``) refer
+Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders`
+holds the entries of pre-training, `cdmae.config.stages` the entries of fine-tuning,
+`cdmae.config.kinds` the entries of search. Entries (``encoders: {cdmae: ...}``) refer
 to each other by name: these names are the edges of the workflow's graph, and
 `cdmae.config.checks` refuses names that do not exist.
 """
@@ -18,9 +18,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import SPLIT, read_measure
+from cdmae.config.encoders import AnyEncoder
 from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
-from cdmae.config.objectives import AnyEncoder
 from cdmae.config.stages import AnyStage
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
@@ -96,15 +96,21 @@ def _collection(values: Any) -> Any:
     return parse(Collection, {"source": source, "settings": of_source, "language": language})
 
 
+Measures = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 @settings
 class Evaluation:
     """The collections and measures of every system."""
 
     collections: Annotated[dict[str, tuple[str, ...]], Of("collections")] = EMPTY
-    """The evaluated splits of each collection, as in {pydocs: [dev, test]}; an empty list: only
-    `./run search` uses it.
-    """
-    measures: tuple[str, ...] = ("RR@10", "R@50", "R@1000", "nDCG@10")
+    """Evaluated splits, as in {pydocs: [dev, test]}; []: only `./run search` uses them."""
+    measures: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "RR@10",
+        "R@50",
+        "R@1000",
+        "nDCG@10",
+    )
     """Measures in the notation of ir_measures, such as R(rel=2)@50 or Judged@10 [4.1]."""
     relevant: dict[str, dict[str, Positive]] = EMPTY
     """The lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
@@ -165,7 +171,7 @@ class Report:
         for keys, name in named:
             if name not in systems:
                 words = f" has {show(name)}, which does not exist; {suggestion(name, systems)}"
-                raise InputError(words, keys=("report", *keys), kind="reference")
+                raise InputError(words, keys=("report", *keys))
 
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
@@ -189,9 +195,7 @@ class Config:
     results: HomePath = "results"
     """The folder for everything that is made."""
     seed: Seeds = (42,)
-    """Seed of everything random, or several, such as [42, 43, 44], with which every training runs;
-    the data do not depend on it [A].
-    """
+    """Seed, or several, as in [42, 43, 44]: all trainings run with each, on the same data [A]."""
     collections: dict[str, Annotated[Collection, BeforeValidator(_collection)]] = EMPTY
     starts: dict[str, Start] = EMPTY
     importance: dict[str, Importance] = EMPTY

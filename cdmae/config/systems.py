@@ -163,7 +163,9 @@ def trains_on(config: Config, system: str) -> tuple[str, str]:
 def taught(config: Config) -> list[str]:
     """List the students that a reranker teaches; each gets its own scores."""
     students = {name: system.teacher for name, system in config.systems.items() if system.teacher}
-    return [name for name, teacher in students.items() if config.systems[teacher].scores_draws]
+    return [
+        name for name, teacher in students.items() if config.systems[teacher].kind == "reranker"
+    ]
 
 
 def taught_like(config: Config, student: str) -> str:
@@ -207,7 +209,7 @@ def keeps_vectors(config: Config, name: str) -> bool:
 
     A replica keeps no vectors, unless its evaluation links those of a search for negatives.
     """
-    if config.systems[name].lexical:
+    if config.systems[name].kind == "bm25":
         return True
     is_mined = any(source == name for source, *_ in mined(config))
     return config.evaluation.keep_vectors and (name == seeds.base(name) or is_mined)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.heads import Multi, Retriever, Unified
+from cdmae.config.stages import Multi, Retriever, Unified
 from cdmae.finetuning import late, losses
 from cdmae.finetuning.late import Texts
 from cdmae.models import packed, sequences
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cdmae.finetuning.task import Data
     from cdmae.models.checkpoint import Model
 
+IN_BATCH = 0.75  # weight of the distillation from a second teacher [TAS-B]
 TAUGHT = {"kl": losses.kl, "margin_mse": losses.margin_mse}  # by the setting `distillation`
 
 
@@ -88,7 +89,7 @@ def objective(
     With `distillation: margin_mse`, Margin-MSE takes the place of L_kl; with none, the loss is
     equation 10 also with a teacher. With a `passage_weight` w,
     (1 - w) L_cont + w times the passage-centric loss takes the place of L_cont. A second teacher
-    adds in_batch_weight times the squared error of the margins in the whole batch. A teacher that
+    adds 0.75 times the squared error of the margins in the whole batch. A teacher that
     learns, too, adds its own list-wise loss, and a sparse head its regulariser.
 
     The student's scores are divided by the stage's temperature, the teacher's scores by its
@@ -212,5 +213,5 @@ def _total(
     if batch.in_batch is not None:
         in_batch = losses.in_batch_margin_mse(every, batch.in_batch)
         numbers["in_batch"] = in_batch
-        loss = loss + stage.in_batch_weight * in_batch
+        loss = loss + IN_BATCH * in_batch
     return loss, numbers

@@ -11,8 +11,8 @@ from any_kind import as_objective
 from made_up import make_model
 from torch.utils.flop_counter import FlopCounterMode
 
+from cdmae.config.encoders import Mae
 from cdmae.config.load import load
-from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather
 from cdmae.config.starts import Start
 from cdmae.errors import InputError

@@ -136,8 +136,6 @@ def test_settings_that_follow_from_other_entries(grown):
 
     assert of("train three")["settings"]["alpha"] == of("train by-theirs")["settings"]["alpha"]
     assert "alpha" not in of("train one")["settings"], "it has no teacher"
-    assert of("train in-batch")["settings"]["in_batch_weight"] == 0.75
-    assert "in_batch_weight" not in of("train three")["settings"]
     assert of("teacher by-labels")["settings"]["labelled"] is True
     depths = {"search one/docs.train": grown.config.evaluation.depth}
     depths["read_run theirs/docs.train"] = systems.WHOLE
@@ -158,7 +156,7 @@ def test_the_modules_that_settings_name_are_reasons(whole):
     assert {f"cdmae.{name}" for name in names} <= whole["pretrain", "cdmae"].params["code"].keys()
     code = whole["pretrain", "none"].params["code"]
     assert not any(name.startswith("cdmae.masking") for name in code)
-    assert "cdmae.config.heads.Dense" in whole["train", "one"].params["code"]
+    assert "cdmae.config.stages.Dense" in whole["train", "one"].params["code"]
     assert "cdmae.collections.sources.toy" in whole["collection", "docs"].params["code"]
 
 

@@ -8,7 +8,7 @@
 #   {system.encoder}  a column: the encoder of the config's system; `of` fills it in. A list gives
 #                     several paths, an empty column gives none. The columns of an entry are its
 #                     settings and what follows from them: `tables` below, cdmae/config/systems.py,
-#                     and the methods `columns` of cdmae/config/kinds/*.py
+#                     and the methods `columns` of cdmae/config/kinds.py
 #   params.call       the function that scripts/call.py calls; a script that joins several parts of
 #                     the library has a function of its own, `main`
 #   params.settings   the settings that a result depends on, as plain values: by name, arguments of
@@ -378,7 +378,7 @@ def stage_of(wildcards):
 def training(wildcards):
     """Return the settings of a system's stage that its losses use."""
     system = settings.systems[wildcards.system]
-    recipe = stage_of(wildcards).values(**system.teachers())
+    recipe = stage_of(wildcards).values(is_taught=system.is_taught)
     return {"name": wildcards.system, "settings": recipe, "seed": recipe["seed"]}
 
 

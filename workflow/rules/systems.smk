@@ -116,7 +116,7 @@ rule fuse:
         settings=lambda wildcards: searching(
             wildcards,
             tuning_depth=settings.evaluation.depth,
-            **chosen(wildcards, "of", "method", "k", "weights", "tuned_on", "tuning_measure"),
+            **chosen(wildcards, "of", "method", "k", "tuned_on", "tuning_measure"),
         ),
     script:
         "../scripts/fuse.py"

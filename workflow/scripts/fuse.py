@@ -1,4 +1,4 @@
-"""Fuse the runs of several systems, with weights that are given, equal or tuned."""
+"""Fuse the runs of several systems, with equal or tuned weights."""
 
 from pathlib import Path
 
@@ -16,7 +16,6 @@ def main(
     of: list[str],
     method: str,
     k: float,
-    weights: list[float],
     tuned_on: list[str],
     tuning_measure: str,
     tuning_depth: int,
@@ -33,7 +32,7 @@ def main(
     its split on which the weights maximise `tuning_measure`. The weights come with the value of
     each query under weights that the other half of the queries chose.
     """
-    about = {"method": method, "k": k, "systems": of, "weights": weights or [1.0] * len(of)}
+    about = {"method": method, "k": k, "systems": of, "weights": [1.0] * len(of)}
     if judged:
         collection, split = tuned_on
         parts = [read_run(folder / f"{collection}.{split}.parquet") for folder in tuning_runs]
