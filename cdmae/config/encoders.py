@@ -6,13 +6,12 @@ Each class also has the facts that the model card and the trainer need. The netw
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Gt, Le
 from pydantic import Field
 
 from cdmae.config import checks
-from cdmae.config.maskings import STRATEGIES
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
@@ -41,6 +40,29 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 
+class Strategy(NamedTuple):
+    """A masking strategy: a file in ``cdmae/masking/strategies``.
+
+    in_words: a description of the masked words, for model cards. reads: what it needs besides the
+    passages, with the settings that give it: ``importance``, or only the ``ngrams`` behind it
+    (`importance`), the noise ``sigma`` (`sigma`), and importance with the ``unit word``.
+    """
+
+    in_words: str
+    reads: tuple[str, ...] = ()
+
+
+STRATEGIES = {
+    "idf": Strategy("preferably words that occur in few passages"),
+    "importance": Strategy(
+        "words that are important by average mutual information", ("importance", "sigma")
+    ),
+    "inverse_frequency": Strategy("preferably rare words"),
+    "pmi_span": Strategy("with collocations as units", ("ngrams", "unit word")),
+    "span": Strategy("in contiguous spans"),
+    "uniform": Strategy("words at random"),
+    "whole_word": Strategy("words at random"),
+}
 MaskRatio = Annotated[Real, Gt(0), Le(0.95)]
 Masking = Literal[tuple(STRATEGIES)]
 
@@ -60,7 +82,7 @@ class Encoder:
     seed: Seed = -1
 
     def reading(self, *needs: str) -> list[str]:
-        """List the maskings that read one of the `needs` (`cdmae.config.maskings`)."""
+        """List the maskings that read one of the `needs` (`cdmae.config.encoders`)."""
         return [name for name in self.maskings if {*needs} & {*STRATEGIES[name].reads}]
 
     @property
@@ -140,12 +162,6 @@ class Pretraining(Encoder):
     """Norm to which gradients are clipped [SimLM]."""
     precision: Precision = "auto"
 
-    def __post_init__(self) -> None:
-        """Refuse shares that add up to more than 1."""
-        if self.mask_share + self.random_share > 1 + 1e-9:
-            words = f" and random_share is {self.random_share}; expected a sum of at most 1"
-            raise unfit(self, "mask_share", words)
-
     @property
     def maskings(self) -> tuple[str, ...]:
         """List the maskings of its objective: the encoder's, then the decoder's if it has one."""
@@ -170,12 +186,6 @@ class Pretraining(Encoder):
             "max_length": self.max_length,
         }
 
-    # --- limits: the job checks them again once it knows the model and the passages ---------------
-
-    def check_length(self, positions: int | None, owner: str) -> None:
-        """Refuse passages longer than the model's maximum input, if it is known."""
-        checks.check_lengths({"max_length": self.max_length}, positions, owner)
-
     def check(self, config: Config) -> None:
         """Refuse settings that conflict with the start, the importance or the earlier encoders."""
         if self.reads_importance and not self.importance:
@@ -190,7 +200,8 @@ class Pretraining(Encoder):
         if by_words and config.importance[self.importance].unit != "word":
             words = f"; expected for {by_words[0]}: an entry with unit word"
             raise unfit(self, "importance", words)
-        self.check_length(start.known_positions(), f"starts.{self.start}.positions")
+        owner = f"starts.{self.start}.positions"
+        checks.check_lengths({"max_length": self.max_length}, start.known_positions(), owner)
 
 
 @settings

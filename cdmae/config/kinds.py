@@ -154,9 +154,6 @@ class Trained(System):
         if self.after:
             check_kind(self, "after", config.systems, self.kind)
             self.check_start("after", config)
-            other = config.systems[self.after].vectors(config)
-            if other != self.vectors(config):
-                raise unfit(self, "after", f", which has head {other}; expected the same head")
 
     def check_start(self, key: str, config: Config) -> None:
         """Refuse a named system with other initial weights, and thus another tokenizer."""

@@ -144,11 +144,6 @@ def learns(config: Config, name: str) -> bool:
     return system.trained or any(learns(config, part) for part in system.parts())
 
 
-def sparse(config: Config) -> list[str]:
-    """List the systems that certainly have sparse vectors, in the order of the config."""
-    return [name for name, system in config.systems.items() if system.vectors(config) == "sparse"]
-
-
 def start_of(config: Config, system: str) -> str:
     """Name the entry of `starts` that provides a trained system's tokenizer."""
     return config.encoders[config.systems[system].encoder].start
@@ -162,10 +157,8 @@ def trains_on(config: Config, system: str) -> tuple[str, str]:
 
 def taught(config: Config) -> list[str]:
     """List the students that a reranker teaches; each gets its own scores."""
-    students = {name: system.teacher for name, system in config.systems.items() if system.teacher}
-    return [
-        name for name, teacher in students.items() if config.systems[teacher].kind == "reranker"
-    ]
+    rerankers = of_kind(config, "reranker")
+    return [name for name, system in config.systems.items() if system.teacher in rerankers]
 
 
 def taught_like(config: Config, student: str) -> str:
@@ -213,11 +206,6 @@ def keeps_vectors(config: Config, name: str) -> bool:
         return True
     is_mined = any(source == name for source, *_ in mined(config))
     return config.evaluation.keep_vectors and (name == seeds.base(name) or is_mined)
-
-
-def only_searched(config: Config) -> list[str]:
-    """List the collections without measures, which are indexed because users may search them."""
-    return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
 def masked_by_importance(config: Config) -> list[str]:

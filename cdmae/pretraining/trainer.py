@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from cdmae.config.checks import check_lengths
 from cdmae.config.encoders import AnyEncoder, Pretraining
 from cdmae.config.starts import Start
 from cdmae.fields import asdict, unfit
@@ -230,9 +231,9 @@ def read(settings: Pretraining, config: PretrainedConfig, files: Files, seed: in
 
     Raises `InputError` if settings, model and files do not fit together.
     """
-    settings.check_length(
-        architectures.positions(config), "the positions of the initial checkpoint"
-    )
+    positions = architectures.positions(config)
+    owner = "the positions of the initial checkpoint"
+    check_lengths({"max_length": settings.max_length}, positions, owner)
     vocabulary = Vocabulary.read(files.tokenizer)
     tokens = read_tokens(files.tokens)
     corpus = Corpus(tokens, vocabulary, files.tokenizer, estimate=files.importance)

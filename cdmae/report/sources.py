@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from cdmae.config import seeds, systems
-from cdmae.config.maskings import STRATEGIES
+from cdmae.config.encoders import STRATEGIES
 from cdmae.config.schema import Config
 from cdmae.layout import place
 

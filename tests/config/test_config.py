@@ -109,7 +109,8 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search(values):
 def test_heads_are_systems_that_encode_nothing():
     config = load(gather(FILES / "config.yaml", [FILES / "overlays/unified.yaml"]))
     assert systems.systems(config)["unified-sparse"]["start"] == "tiny"
-    assert systems.sparse(config) == ["unified-sparse", "unified-hard-sparse"]
+    kinds = {name: system.vectors(config) for name, system in config.systems.items()}
+    assert (kinds["unified-sparse"], kinds["unified-dense"]) == ("sparse", "dense")
     mined = {name for name, *_ in systems.mined(config)}
     assert mined == {"bm25", "unified-both", "unified-dense", "unified-sparse"}
 

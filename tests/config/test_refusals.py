@@ -26,7 +26,6 @@ SETTINGS = [
     ("encoders.cdmae.importance", "", "", "ami"),
     ("starts.small.collection", "", "starts.small.checkpoint", "collection"),
     ("starts.small.heads", 3, "", "8"),
-    ("encoders.mae.random_share", 0.3, "encoders.mae.mask_share", "0.3"),
     ("stages.rerank.forward_factor", 3, "", "4"),
     *(("results", value, "", value) for value in ("./-rf", "a<b>")),
 ]
@@ -52,7 +51,6 @@ KINDS = [
     ("systems.three.negatives", "cross", "", "cross"),
     ("systems.three.in_batch_teacher", "cross", "", "one, three"),
     ("systems.three.after", "wide", "", "starts.big"),
-    ("systems.three.after", "late", "", "multi"),
     ("systems.x", {"kind": "head", "of": "one", "uses": "dense"}, "systems.x.of", "unified"),
     ("systems.one.engine", "lucene", "", "exact"),
     ("systems.one.candidates", "bm25", "", "multi"),
