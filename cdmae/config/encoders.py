@@ -253,13 +253,6 @@ class Layered(Pretraining):
 
 
 @settings
-class Contextual(Pretraining):
-    """An objective that reads a passage in two parts."""
-
-    spans = 2
-
-
-@settings
 class Bagged(Pretraining):
     """An objective that predicts a passage's bag of words."""
 
@@ -304,9 +297,10 @@ class BowDpr(Bagged, Pooled):
 
 
 @settings
-class CoCondenser(EarlyLayers, Contextual):
+class CoCondenser(EarlyLayers):
     """Condenser's head, and a contrast of neighbouring spans [Gao and Callan 2022]."""
 
+    spans = 2
     in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
     objective: Literal["cocondenser"] = "cocondenser"
@@ -350,9 +344,10 @@ class Contriever(Pooled):
 
 
 @settings
-class CotMae(Layered, Decoded, Contextual):
+class CotMae(Layered, Decoded):
     """A masked auto-encoder that decodes the neighbouring span [Wu et al. 2023]."""
 
+    spans = 2
     in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 
     objective: Literal["cotmae"] = "cotmae"

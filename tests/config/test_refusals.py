@@ -9,10 +9,9 @@ from cdmae.errors import InputError, dotted
 # the changed key and its value; the key of the error, if it is another one; a value of the message
 SETTINGS = [
     ("seed", -1, "", "-1"),
-    ("seed", [7, 8, 8], "", "[7, 8, 8]"),
+    ("seed", [], "", "1 item"),
     ("systems", ["bm25"], "", "mapping"),
     ("systems.x", None, "", "null"),
-    ("report", {"licence": "My Own"}, "report.licence", "My Own"),
     ("stages.stage3.denoise", True, "", "true"),
     ("stages.stage3.pooling", "clss", "", "cls"),
     ("evaluation.collections.docs", "dev", "", "list"),
