@@ -22,7 +22,7 @@ class Importance:
     normaliser: Literal["order", "pooled"] = "order"
     """The divisor of a count: all n-grams of its order, or of all orders [decision 2]."""
     edges: Literal["literal", "mean"] = "literal"
-    """At the ends of a passage: equation 8 literally, or a mean of what exists [decision 6]."""
+    """Passage ends: equation 8 literally, or the mean of the n-grams that exist [decision 6]."""
 
     def values(self) -> dict[str, Any]:
         """Return the settings as plain values."""

@@ -310,7 +310,7 @@ class TrecRun(System):
 
     kind: Literal["run"] = "run"
     runs: Annotated[dict[str, dict[str, HomePath]], Of("collections")]
-    """TREC files, or tables of pairs except .tsv, as in {pydocs: {dev: theirs.trec}}."""
+    """TREC files, or tables of pairs (no .tsv), as in {pydocs: {dev: theirs.trec}}."""
 
     def check(self, config: Config, name: str) -> None:
         """Refuse missing files, and measured splits without a run."""

@@ -104,7 +104,7 @@ class Evaluation:
     """The collections and measures of every system."""
 
     collections: Annotated[dict[str, tuple[str, ...]], Of("collections")] = EMPTY
-    """Evaluated splits, as in {pydocs: [dev, test]}; []: only `./run search` uses them."""
+    """Evaluated splits, as in {pydocs: [dev, test]}; []: only `./run search` uses it."""
     measures: Annotated[tuple[str, ...], Field(min_length=1)] = (
         "RR@10",
         "R@50",

@@ -125,13 +125,13 @@ class Retriever(Stage):
     positive's score [TAS-B]; none: the teacher only selects negatives [RocketQA].
     """
     denoise: Share = 0.0
-    """Drops negatives that the teacher prefers by this probability; 0: off [RocketQA: 0.1]."""
+    """Drops negatives that the teacher prefers with more probability; 0: off [RocketQA: 0.1]."""
     labels: Share = 0.0
     """For a split without judgments: the least share of the teacher's softmax that makes a mined
     passage relevant; 0: off [RocketQA: 0.9].
     """
     margin_bins: Natural = 0
-    """Bins of the teacher's margins, from which negatives are drawn; 0: off [TAS-B: 10]."""
+    """Bins of the teacher's margins to draw negatives from evenly; 0: off [TAS-B: 10]."""
 
     def model(self) -> dict[str, Any]:
         """Return the settings stored with the model, including the prompts."""
@@ -170,7 +170,7 @@ class Dense(Pooled):
 
     head: Literal["dense"] = "dense"
     topics: Natural = 0
-    """Clusters of queries, by the initial weights, for batches; 0: random batches [TAS-B]."""
+    """Number of clusters of queries from which batches are drawn; 0: random batches [TAS-B]."""
 
 
 @settings
