@@ -52,7 +52,7 @@ def check_order(section: str, entries: Mapping[str, Any]) -> None:
     """Refuse entries of a section that depend on each other in a circle."""
     needs = {}
     for name, entry in entries.items():
-        needs[name] = [other for _, other, part in named(entry) if part == section]
+        needs[name] = [other for _, other, mark in named(entry) if mark.section == section]
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
@@ -118,19 +118,22 @@ def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
 
 
 def _check_names(config: Config) -> None:
-    """Refuse references to entries that do not exist."""
+    """Refuse references to entries that do not exist or have another kind."""
     entries: dict[Keys, Any] = {("evaluation",): config.evaluation}
     for section in ("collections", "starts", "importance", "encoders", "stages", "systems"):
         for name, entry in getattr(config, section).items():
             entries[section, name] = entry.settings if section == "collections" else entry
     mistakes = []
     for keys, entry in entries.items():
-        for path, name, section in named(entry):
-            known = getattr(config, section)
-            if name not in known:
+        for path, name, mark in named(entry):
+            known = getattr(config, mark.section)
+            kinds = (entry.kind,) if mark.same_kind else mark.kinds
+            fitting = [other for other in known if not kinds or known[other].kind in kinds]
+            if name not in fitting:
+                reason = f"of kind {known[name].kind}" if name in known else "which does not exist"
                 # no entry depends on itself
-                others = [other for other in known if (section, other) != keys]
-                words = f" is {show(name)}, which is not in {section}; {suggestion(name, others)}"
+                others = [other for other in fitting if (mark.section, other) != keys]
+                words = f" is {show(name)}, {reason}; {suggestion(name, others)}"
                 mistakes.append(InputError(words, keys=(*keys, *path)))
     if mistakes:
         raise InputError(*mistakes)

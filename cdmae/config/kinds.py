@@ -40,6 +40,8 @@ Engine = Annotated[
 # the keys of a system with the names of other systems: teachers, and all that its training reads
 TEACHERS = ("teacher", "in_batch_teacher", "joint_teacher")
 LEARNT_FROM = ("after", "negatives", *TEACHERS)
+# a system that searches a whole collection: any kind but a reranker
+Searching = Of("systems", ("bm25", "retriever", "fusion", "head", "external", "run"))
 
 
 @settings
@@ -93,7 +95,7 @@ class System:
 class Searched(System):
     """A system whose vectors are searched, perhaps among the best passages of another system."""
 
-    candidates: Annotated[str, Of("systems")] = ""
+    candidates: Annotated[str, Searching] = ""
     """For head multi: the system whose best passages are scored; empty: all [ColBERT: BM25]."""
     candidates_depth: Positive = 1000
     """Number of these passages [ColBERT]."""
@@ -114,11 +116,11 @@ class Trained(System):
 
     encoder: Annotated[Name, Of("encoders")] = REQUIRED
     """The entry of `encoders` with its initial weights."""
-    after: Annotated[str, Of("systems")] = ""
+    after: Annotated[str, Of("systems", same_kind=True)] = ""
     """The system from whose weights it continues, as in rounds [ANCE, AR2]."""
-    stage: Annotated[Name, Of("stages")] = REQUIRED
+    stage: Annotated[Name, Of("stages", same_kind=True)] = REQUIRED
     """The entry of `stages`, of the same kind."""
-    negatives: Annotated[Name, Of("systems")]
+    negatives: Annotated[Name, Searching]
     """The system whose run gives the negatives [3.4]."""
     teacher: Annotated[str, Of("systems")] = ""
     """The system to distil from; any but a reranker scores only what it ranks [3.4, stage 3]."""
@@ -148,18 +150,13 @@ class Trained(System):
         return columns | {"ranking": f"{self.teacher}/{part}"}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse a stage of another kind, negatives of no search, and weights that do not fit."""
-        check_kind(self, "stage", config.stages, self.kind)
-        check_searches(self, "negatives", config)
-        if self.after:
-            check_kind(self, "after", config.systems, self.kind)
-            self.check_start("after", config)
-
-    def check_start(self, key: str, config: Config) -> None:
-        """Refuse a named system with other initial weights, and thus another tokenizer."""
-        start = systems.start_of(config, getattr(self, key))
-        if config.encoders[self.encoder].start != start:
-            raise unfit(self, key, f", which begins from starts.{start}; expected the same start")
+        """Refuse named systems with other initial weights, and thus another tokenizer."""
+        for key in ("after", "in_batch_teacher", "joint_teacher"):
+            other = getattr(self, key)
+            start = systems.start_of(config, other or name)
+            if config.encoders[self.encoder].start != start:
+                words = f", which begins from starts.{start}; expected the same start"
+                raise unfit(self, key, words)
 
 
 @settings
@@ -170,9 +167,9 @@ class Retriever(Searched, Trained):
     encoded_by = "vectors"
 
     kind: Literal["retriever"] = "retriever"
-    in_batch_teacher: Annotated[str, Of("systems")] = ""
+    in_batch_teacher: Annotated[str, Of("systems", ("retriever",))] = ""
     """A second teacher, a trained retriever, which scores all passages of a batch [TAS-B]."""
-    joint_teacher: Annotated[str, Of("systems")] = ""
+    joint_teacher: Annotated[str, Of("systems", ("reranker",))] = ""
     """A reranker that is trained with this retriever, instead of `teacher` [RocketQAv2]."""
     engine: Literal["exact", "lucene", "bm25"] = "exact"
     """How sparse vectors are searched: exactly; by Lucene, with weights x 100; or, after target
@@ -184,12 +181,8 @@ class Retriever(Searched, Trained):
     """With engine bm25: normalisation by length [DeepCT]."""
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse teachers, an engine or candidates that do not fit."""
+        """Refuse systems, an engine or candidates that do not fit."""
         super().check(config, name)
-        for key, kind in (("in_batch_teacher", "retriever"), ("joint_teacher", "reranker")):
-            if getattr(self, key):
-                check_kind(self, key, config.systems, kind)
-                self.check_start(key, config)
         check_searched(self, config)
 
     def vectors(self, config: Config) -> str:
@@ -374,28 +367,10 @@ class Fusion(System):
 # --- checks --------------------------------------------------------------------------------------
 
 
-def check_kind(system: System, key: str, entries: dict[str, Any], kind: str) -> None:
-    """Refuse a named entry of another kind."""
-    entry = entries[getattr(system, key)]
-    if entry.kind != kind:
-        fitting = [name for name in entries if entries[name].kind == kind]
-        words = f", of kind {entry.kind}; expected one of kind {kind} ({', '.join(fitting)})"
-        raise unfit(system, key, words)
-
-
-def check_searches(system: System, key: str, config: Config) -> None:
-    """Refuse a reranker, which does not search a whole collection."""
-    if config.systems[getattr(system, key)].kind == "reranker":
-        words = ", which orders the passages of another system; expected one that searches"
-        raise unfit(system, key, words)
-
-
 def check_searched(system: System, config: Config) -> None:
     """Refuse candidates for single vectors, and Lucene for vectors that are not sparse."""
-    if system.candidates:
-        if system.vectors(config) != "multi":
-            raise unfit(system, "candidates", ", but its vectors are single; expected head multi")
-        check_searches(system, "candidates", config)
+    if system.candidates and system.vectors(config) != "multi":
+        raise unfit(system, "candidates", ", but its vectors are single; expected head multi")
     if system.engine == "lucene" and system.vectors(config) != "sparse":
         raise unfit(system, "engine", ", but its vectors are not sparse; expected exact")
 
