@@ -130,7 +130,9 @@ def _check_names(config: Config) -> None:
             kinds = (entry.kind,) if mark.same_kind else mark.kinds
             fitting = [other for other in known if not kinds or known[other].kind in kinds]
             if name not in fitting:
-                reason = f"of kind {known[name].kind}" if name in known else "which does not exist"
+                reason = f"which is not in {mark.section}"
+                if name in known:
+                    reason = f"of kind {known[name].kind}"
                 # no entry depends on itself
                 others = [other for other in fitting if (mark.section, other) != keys]
                 words = f" is {show(name)}, {reason}; {suggestion(name, others)}"

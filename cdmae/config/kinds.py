@@ -41,7 +41,7 @@ Engine = Annotated[
 TEACHERS = ("teacher", "in_batch_teacher", "joint_teacher")
 LEARNT_FROM = ("after", "negatives", *TEACHERS)
 # a system that searches a whole collection: any kind but a reranker
-Searching = Of("systems", ("bm25", "retriever", "fusion", "head", "external", "run"))
+SEARCHING = Of("systems", ("bm25", "retriever", "fusion", "head", "external", "run"))
 
 
 @settings
@@ -95,7 +95,7 @@ class System:
 class Searched(System):
     """A system whose vectors are searched, perhaps among the best passages of another system."""
 
-    candidates: Annotated[str, Searching] = ""
+    candidates: Annotated[str, SEARCHING] = ""
     """For head multi: the system whose best passages are scored; empty: all [ColBERT: BM25]."""
     candidates_depth: Positive = 1000
     """Number of these passages [ColBERT]."""
@@ -120,7 +120,7 @@ class Trained(System):
     """The system from whose weights it continues, as in rounds [ANCE, AR2]."""
     stage: Annotated[Name, Of("stages", same_kind=True)] = REQUIRED
     """The entry of `stages`, of the same kind."""
-    negatives: Annotated[Name, Searching]
+    negatives: Annotated[Name, SEARCHING]
     """The system whose run gives the negatives [3.4]."""
     teacher: Annotated[str, Of("systems")] = ""
     """The system to distil from; any but a reranker scores only what it ranks [3.4, stage 3]."""

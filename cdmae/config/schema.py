@@ -1,11 +1,10 @@
 """Every setting of a config file: type, default, unit, meaning and source.
 
 The defaults are the paper's; other defaults come from the prior work that the paper follows.
-Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders`
-holds the entries of pre-training, `cdmae.config.stages` the entries of fine-tuning,
-`cdmae.config.kinds` the entries of search. Entries (``encoders: {cdmae: ...}``) refer
-to each other by name: these names are the edges of the workflow's graph, and
-`cdmae.config.checks` refuses names that do not exist.
+Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` has the entries of
+pre-training, `cdmae.config.stages` of fine-tuning, `cdmae.config.kinds` of search. Entries
+(``encoders: {cdmae: ...}``) refer to each other by name: these names are the edges of the
+workflow's graph, and `cdmae.config.checks` refuses names that do not exist.
 """
 
 from __future__ import annotations
