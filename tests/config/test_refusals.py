@@ -48,7 +48,7 @@ NAMES = [
 KINDS = [
     ("systems.one.stage", "rerank", "", "stage1, stage3"),
     ("systems.three.negatives", "cross", "", "cross"),
-    ("systems.three.in_batch_teacher", "cross", "", "one, three"),
+    ("systems.three.in_batch_teacher", "cross", "", "one, wide"),
     ("systems.three.after", "wide", "", "starts.big"),
     ("systems.x", {"kind": "head", "of": "one", "uses": "dense"}, "systems.x.of", "unified"),
     ("systems.one.engine", "lucene", "", "exact"),
