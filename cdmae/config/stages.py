@@ -208,6 +208,12 @@ class Regularised(Retriever):
     flops_warmup: Weight = 0.33
     """Steps in which both weights grow from 0; up to 1: a share of all steps [SPLADE]."""
 
+    def __post_init__(self) -> None:
+        """Refuse a temperature from the initial scores."""
+        if not self.temperature:
+            words = ", the spread of the initial scores, but the initial vectors of head "
+            raise unfit(self, "temperature", f"{words}{self.head} are not sparse; expected above 0")
+
 
 @settings
 class Sparse(Regularised):
@@ -224,6 +230,7 @@ class Sparse(Regularised):
 
     def __post_init__(self) -> None:
         """Refuse a regression without a layer of its own."""
+        super().__post_init__()
         if self.target == "recall" and self.pieces == "all":
             raise unfit(self, "target", " and pieces is all; expected recall with pieces own")
 

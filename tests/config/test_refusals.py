@@ -26,8 +26,10 @@ SETTINGS = [
     ("starts.small.collection", "", "starts.small.checkpoint", "collection"),
     ("starts.small.heads", 3, "", "8"),
     ("stages.rerank.forward_factor", 3, "", "4"),
+    ("stages.x", {"kind": "retriever", "head": "unified", "temperature": 0},
+     "stages.x.temperature", "0"),
     *(("results", value, "", value) for value in ("./-rf", "a<b>")),
-]
+]  # fmt: skip
 NAMES = [
     ("collections.docs.source", "toi", "", "toy"),
     ("pretraining.objective", "mea", "", "mae"),
