@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from cdmae import collections
 from cdmae.config import seeds as replicas
@@ -172,6 +172,7 @@ class Report:
 Seeds = Annotated[
     tuple[Natural, ...],
     BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
+    AfterValidator(lambda seeds: tuple(dict.fromkeys(seeds))),
     Field(min_length=1),
 ]
 
