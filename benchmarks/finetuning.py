@@ -26,7 +26,7 @@ from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassificat
 
 from benchmarks import forms
 from benchmarks.forms import ONE_CHUNK, chunk_of
-from cdmae.config.heads import Dense, Multi, Retriever, Sparse
+from cdmae.config.stages import Dense, Multi, Retriever, Sparse
 from cdmae.finetuning import losses
 from cdmae.finetuning.objectives import Batch
 from cdmae.finetuning.regulariser import Sparsity

@@ -16,7 +16,7 @@ parity   loss and gradient compared with float32 on the CPU: attention, every ob
          if that is more, the error of a single product.
 search   exact search on the GPU compared with the CPU, bit by bit.
 speed    a step of pre-training (BERT base) and of fine-tuning, and encoding, next to transformers'
-         modules with SDPA on sorted batches. MFU: the plan's operations (`cdmae.plan.flops`) on
+         modules with SDPA on sorted batches. MFU: the plan's operations (`cdmae.plan.plan`) on
          real tokens, divided by the device's dense peak in bfloat16.
 """
 
@@ -38,13 +38,12 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import finetuning, forms, pretraining
-from cdmae.config.heads import Dense
-from cdmae.config.stages import Reranker
+from cdmae.config.stages import Dense, Reranker
 from cdmae.finetuning.reranker import Batch, RerankerTask
 from cdmae.models import attention, packed
 from cdmae.models.checkpoint import Model
-from cdmae.plan import flops, machine
-from cdmae.plan.flops import Network
+from cdmae.plan import machine
+from cdmae.plan.plan import TRAINED, Network, passage_cost
 from cdmae.pretraining import trainer
 from cdmae.pretraining.objectives import objectives
 from cdmae.retrieval import vectors
@@ -280,7 +279,7 @@ def _pretraining(device: torch.device, sizes: SimpleNamespace) -> Rows:
     batch = pretraining.step(options)
     counts = np.diff(batch.sides["encoder"].inputs.starts)
     corpus = SimpleNamespace(tokens=lambda _: counts)  # what the plan asks of a collection
-    operations = flops.passage(network_of(sizes), settings, corpus).sum()
+    operations = passage_cost(network_of(sizes), settings, corpus).sum()
     group = Ranks(device=device)
     rows = trainer.micro_batch(network.model.config, settings, device)
     ours = partial(trainer.learn, network, batch, rows, group, seed=1, step=0)
@@ -300,7 +299,7 @@ def _finetuning(device: torch.device, sizes: SimpleNamespace) -> Rows:
         with torch.device(device), setup.autocast("bf16", device):
             finetuning.sorted_step(network, batch, sizes.peer)
 
-    operations = flops.TRAINED * network_of(sizes).forward(batch.sequences.lengths).sum()
+    operations = TRAINED * network_of(sizes).forward(batch.sequences.lengths).sum()
     sums = (batch.sequences.starts[-1], operations, (ours, theirs), sizes.repeats)
     yield from measured(device, "fine-tuning", *sums)
 

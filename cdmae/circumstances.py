@@ -55,13 +55,18 @@ def describe() -> dict[str, str]:
     known = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.+)", known.read_text()) if known.exists() else None
     name = found[1].strip() if found else platform.processor() or platform.machine()
-    cards = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()
+    cards = gpus()
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": f"{name}, {plural(len(cores), 'core')}",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GB",
         "GPU": f"{len(cards)} x {cards[0]}" if cards else "none",
     }
+
+
+def gpus() -> list[str]:
+    """List the names of this machine's GPUs."""
+    return _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").splitlines()
 
 
 def origin() -> dict[str, Any]:

@@ -13,13 +13,10 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from cdmae.errors import InputError, Interrupted, said
-
-if TYPE_CHECKING:
-    import typer
 
 _OTHER = "check that the path exists and that you have permission; then run again"
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: the next run resumes
@@ -27,23 +24,6 @@ _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the quota is used up; free some space and run again, finished steps are kept",
 }
-
-
-def call(app: typer.Typer, arguments: Sequence[str], name: str) -> None:
-    """Run a command of an app; `name` is the program's name in messages.
-
-    Raises `InputError` for an argument that does not fit.
-    """
-    from typer import TyperException  # jobs do without
-
-    try:
-        app(arguments, prog_name=name, standalone_mode=False)
-    except TyperException as error:
-        words = " ".join(error.format_message().split()).rstrip(".")
-        if error.__cause__:  # of pydantic, which checks the values
-            words += f", not {error.__cause__.errors()[0]['input']}"
-        words = words[:1].lower() + words[1:]
-        raise InputError(f"{words}; {name} {arguments[0]} --help lists the options") from None
 
 
 def ending(work: Callable[[], Any]) -> NoReturn:

@@ -24,8 +24,8 @@ class InputError(ValueError):
         """Store several errors, or one: its text, which follows place and keys in the message."""
         self.words = "\n".join(map(str, mistakes))
         self.keys = keys
-        self.kind = kind
         self.place = place
+        self.kind = kind
         errors = [error for error in mistakes if isinstance(error, InputError)]
         self.several = [part for error in errors for part in error.several] or [self]
         super().__init__(self.words)

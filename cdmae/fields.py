@@ -37,9 +37,6 @@ LARGEST = 2**31 - 1
 RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 # pydantic's words, and a user's of YAML for the same
 WORDS = {
-    "Input should be": "expected",
-    "greater than or equal to": "from",
-    "less than or equal to": "up to",
     "a valid string": 'text (in quotation marks, as in "no", if YAML reads something else)',
     "a valid tuple": "a list",
     "a valid dictionary": "a mapping",
@@ -65,6 +62,8 @@ class Of:
     """Marks a setting whose value is the name of an entry of a section, or several names."""
 
     section: str
+    kinds: tuple[str, ...] = ()
+    same_kind: bool = False
 
 
 Whole = Annotated[int, BeforeValidator(_not_a_switch), Le(LARGEST)]
@@ -228,19 +227,19 @@ def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in keys}
 
 
-def named(entry: Any) -> list[tuple[Keys, str, str]]:
-    """List the names of other entries that an entry contains: (path, name, section).
+def named(entry: Any) -> list[tuple[Keys, str, Of]]:
+    """List the names of other entries that an entry contains: (path, name, mark).
 
     A path is a tuple of keys: ``("of", 1)``.
     """
-    edges: list[tuple[Keys, str, str]] = []
+    edges: list[tuple[Keys, str, Of]] = []
     for key, rule in rules_of(entry).items():
         value = getattr(entry, key)
-        section = next((mark.section for mark in rule.metadata if isinstance(mark, Of)), None)
-        if section and isinstance(value, str):
-            edges += [((key,), value, section)] if value else []
-        elif section:
+        mark = next((mark for mark in rule.metadata if isinstance(mark, Of)), None)
+        if mark and isinstance(value, str):
+            edges += [((key,), value, mark)] if value else []
+        elif mark:
             indices = value if isinstance(value, dict) else range(len(value))
             names = zip(indices, value, strict=True)
-            edges += [((key, index), name, section) for index, name in names]
+            edges += [((key, index), name, mark) for index, name in names]
     return edges

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from cdmae.config.encoders import Encoder
-from cdmae.config.objectives import OBJECTIVES
+from cdmae.config.encoders import OBJECTIVES, Encoder
 from cdmae.fields import rules_of
 
 

@@ -10,8 +10,7 @@ from any_kind import as_objective
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
-from cdmae.config.encoders import Encoder
-from cdmae.config.objectives import Mae
+from cdmae.config.encoders import Encoder, Mae
 from cdmae.masking import Corpus
 from cdmae.pretraining.batches import Batch, Masked, Step
 from cdmae.pretraining.objectives import objective

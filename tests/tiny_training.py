@@ -15,9 +15,7 @@ import pyarrow as pa
 import torch
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.heads import Dense, Multi, Regularised, Sparse, Unified
-from cdmae.config.recipe import Stage
-from cdmae.config.stages import Reranker
+from cdmae.config.stages import Dense, Multi, Regularised, Reranker, Sparse, Stage, Unified
 from cdmae.finetuning import reranker, retriever, task
 from cdmae.finetuning.regulariser import Sparsity
 from cdmae.finetuning.reranker import RerankerTask

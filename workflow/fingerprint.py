@@ -19,7 +19,7 @@ from cdmae.files import digest
 
 PACKAGE = "cdmae"
 ROOT = Path(__file__).resolve().parent.parent
-TEXTS = (".j2", ".css", ".js", ".csv")
+ASSETS = (".j2", ".css", ".js", ".csv")
 # modules that affect no result
 NEUTRAL = tuple(
     f"{PACKAGE}.{name}" for name in ("cli", "errors", "fields", "job", "layout", "log", "terminal")
@@ -125,12 +125,12 @@ def _path(module: str) -> Path:
     return path if path.exists() else path.with_suffix("") / "__init__.py"
 
 
-def texts(paths: Iterable[str]) -> dict[str, str]:
+def assets(paths: Iterable[str]) -> dict[str, str]:
     """Map each file, or folder, of the project to one hash of its templates, styles and tables."""
     hashes = {}
     for path in paths:
         files = [Path(ROOT, path)] if Path(path).suffix else Path(ROOT, path).rglob("*.*")
-        found = sorted(file for file in files if file.suffix in TEXTS)
+        found = sorted(file for file in files if file.suffix in ASSETS)
         hashes[path] = _hash(str([(file.name, digest(file)) for file in found]))
     return hashes
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
+from typer import TyperException
 
-from cdmae.cli import call
 from cdmae.commands.checking import check
 from cdmae.commands.exporting import export
 from cdmae.commands.planning import plan
 from cdmae.commands.proposing import new
 from cdmae.commands.querying import importance, search
 from cdmae.commands.serving import serve
+from cdmae.errors import InputError
 
 CONFIGFILE = ("--configfile", "--configfiles")
 YAML = (".yaml", ".yml")
@@ -35,7 +36,11 @@ for function in COMMANDS.values():
 
 def command(arguments: list[str]) -> None:
     """Run a command. Raises `InputError` for an argument that does not fit."""
-    call(app, repeated(arguments), "./run")
+    try:
+        app(repeated(arguments), prog_name="./run", standalone_mode=False)
+    except TyperException as error:
+        words = f"{error.format_message()} (./run {arguments[0]} --help lists the options)"
+        raise InputError(words) from None
 
 
 def repeated(arguments: list[str]) -> list[str]:

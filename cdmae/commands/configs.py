@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.config.reading import gather
 from cdmae.config.schema import Config
@@ -55,8 +54,9 @@ def chosen_collection(config: Config, name: str | None) -> str:
     is the first that is not `pseudo`, whose passages lack the words of their queries.
     """
     known = list(config.evaluation.collections)
+    unjudged = [other for other, splits in config.evaluation.collections.items() if not splits]
     whole = [other for other in known if config.collections[other].source != "pseudo"]
-    return chosen("collection", name, known, systems.only_searched(config) or whole or known)
+    return chosen("collection", name, known, unjudged or whole or known)
 
 
 def existing(path: str, *, kept: bool = False) -> str:

@@ -104,7 +104,7 @@ def training_of(config: Config, name: str) -> Training:
         return Path(existing(place(config.results, "negatives", **names)))
 
     teacher = None
-    if system.teacher and config.systems[system.teacher].scores_draws:
+    if system.teacher and config.systems[system.teacher].kind == "reranker":
         scored = systems.taught_like(config, name)
         teacher = Path(existing(place(config.results, "teacher", system=scored)))
     elif system.teacher:

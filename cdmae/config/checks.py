@@ -48,20 +48,11 @@ def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str)
             raise InputError(f" is {length}; expected up to {positions}, {owner}", keys=(key,))
 
 
-def check_step(step: int, last: int, owner: str) -> None:
-    """Refuse a `take_step` after a training's last step.
-
-    owner: a description of the last step for messages.
-    """
-    if step > last:
-        raise InputError(f" is {step}; expected up to {last}, {owner}", keys=("take_step",))
-
-
 def check_order(section: str, entries: Mapping[str, Any]) -> None:
     """Refuse entries of a section that depend on each other in a circle."""
     needs = {}
     for name, entry in entries.items():
-        needs[name] = [other for _, other, part in named(entry) if part == section]
+        needs[name] = [other for _, other, mark in named(entry) if mark.section == section]
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:
@@ -127,19 +118,24 @@ def _within(place: Keys, check: Callable[..., None], *arguments: Any) -> None:
 
 
 def _check_names(config: Config) -> None:
-    """Refuse references to entries that do not exist."""
+    """Refuse references to entries that do not exist or have another kind."""
     entries: dict[Keys, Any] = {("evaluation",): config.evaluation}
     for section in ("collections", "starts", "importance", "encoders", "stages", "systems"):
         for name, entry in getattr(config, section).items():
             entries[section, name] = entry.settings if section == "collections" else entry
     mistakes = []
     for keys, entry in entries.items():
-        for path, name, section in named(entry):
-            known = getattr(config, section)
-            if name not in known:
+        for path, name, mark in named(entry):
+            known = getattr(config, mark.section)
+            kinds = (entry.kind,) if mark.same_kind else mark.kinds
+            fitting = [other for other in known if not kinds or known[other].kind in kinds]
+            if name not in fitting:
+                reason = f"which is not in {mark.section}"
+                if name in known:
+                    reason = f"of kind {known[name].kind}"
                 # no entry depends on itself
-                others = [other for other in known if (section, other) != keys]
-                words = f" is {show(name)}, which is not in {section}; {suggestion(name, others)}"
+                others = [other for other in fitting if (mark.section, other) != keys]
+                words = f" is {show(name)}, {reason}; {suggestion(name, others)}"
                 mistakes.append(InputError(words, keys=(*keys, *path), kind="reference"))
     if mistakes:
         raise InputError(*mistakes)
@@ -164,7 +160,7 @@ def _check_stage(config: Config, name: str) -> None:
         lengths = {key: getattr(stage, key) for key in stage.lengths}
         positions = config.starts[start].known_positions()
         check_lengths(lengths, positions, f"starts.{start}.positions")
-        ranks_only = system.teacher and not config.systems[system.teacher].scores_draws
+        ranks_only = system.teacher and config.systems[system.teacher].kind != "reranker"
         if stage.random_negatives and ranks_only:
             words = f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
             raise unfit(stage, "random_negatives", f"{words}passages that it ranks; expected 0")
@@ -196,9 +192,6 @@ def _check_targets(config: Config) -> None:
 def _check_measures(config: Config) -> None:
     """Refuse measures that ir_measures does not compute, or that exceed the depth of the runs."""
     evaluation = config.evaluation
-    if evaluation.collections and not evaluation.measures:
-        words = " is []; expected at least one measure"
-        raise InputError(words, keys=("evaluation", "measures"))
     if not collections.readable():
         return  # the job that computes the measures checks them
     for name in evaluation.measures:

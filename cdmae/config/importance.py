@@ -18,13 +18,11 @@ class Importance:
     window: Annotated[Whole, Ge(2), Le(8)] = 4
     """Longest n-gram, L in equation 8 (words) [3.2]."""
     pmi: Literal["min", "product"] = "min"
-    """PMI of more than two words: minimum over segmentations, or by the product of single words
-    [decision 1].
-    """
+    """PMI of longer n-grams: the least of all segmentations, or by single words [decision 1]."""
     normaliser: Literal["order", "pooled"] = "order"
     """Divisor of a count: all n-grams of its order, or of all orders [decision 2]."""
     edges: Literal["literal", "mean"] = "literal"
-    """At a passage's ends: equation 8 literally, or the mean over existing n-grams [decision 6]."""
+    """Passage ends: equation 8 literally, or the mean of the n-grams that exist [decision 6]."""
 
     def values(self) -> dict[str, Any]:
         """Return the settings as plain values."""

@@ -12,7 +12,6 @@ import yaml
 
 from cdmae.errors import InputError, Keys, cause
 from cdmae.fields import show
-from cdmae.files import check_file
 
 CODE = "__use_yte__"  # Snakemake would run expressions in such a file
 
@@ -28,7 +27,6 @@ def read_yaml(path: Path | str) -> Values:
 
     Raises `InputError` for a missing or malformed file, and for a repeated key.
     """
-    check_file(path)
     near = os.path.relpath(path) if Path(path).is_relative_to(Path.cwd()) else str(path)
     try:
         loader = yaml.SafeLoader(Path(path).read_text(encoding="utf-8"))

@@ -1,11 +1,10 @@
 """Every setting of a config file: type, default, unit, meaning and source.
 
 The defaults are the paper's; other defaults come from the prior work that the paper follows.
-Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` and
-`cdmae.config.objectives` hold the entries of pre-training, `cdmae.config.stages` the entries of
-fine-tuning, `cdmae.config.kinds` the entries of search. Entries (``encoders: {cdmae: ...}``) refer
-to each other by name: these names are the edges of the workflow's graph, and
-`cdmae.config.checks` refuses names that do not exist.
+Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` has the entries of
+pre-training, `cdmae.config.stages` of fine-tuning, `cdmae.config.kinds` of search. Entries
+(``encoders: {cdmae: ...}``) refer to each other by name: these names are the edges of the
+workflow's graph, and `cdmae.config.checks` refuses names that do not exist.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import SPLIT, read_measure
+from cdmae.config.encoders import AnyEncoder
 from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
-from cdmae.config.objectives import AnyEncoder
 from cdmae.config.stages import AnyStage
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
@@ -96,15 +95,21 @@ def _collection(values: Any) -> Any:
     return parse(Collection, {"source": source, "settings": of_source, "language": language})
 
 
+Measures = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 @settings
 class Evaluation:
     """The collections and measures of every system."""
 
     collections: Annotated[dict[str, tuple[str, ...]], Of("collections")] = EMPTY
-    """Evaluated splits of each collection, as in {pydocs: [dev, test]}; an empty list: it is only
-    searched.
-    """
-    measures: tuple[str, ...] = ("RR@10", "R@50", "R@1000", "nDCG@10")
+    """Evaluated splits, as in {pydocs: [dev, test]}; []: only `./run search` uses it."""
+    measures: Annotated[tuple[str, ...], Field(min_length=1)] = (
+        "RR@10",
+        "R@50",
+        "R@1000",
+        "nDCG@10",
+    )
     """Measures as in ir_measures, such as R(rel=2)@50 or Judged@10 [4.1]."""
     relevant: dict[str, dict[str, Positive]] = EMPTY
     """Lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
@@ -129,10 +134,6 @@ class Evaluation:
         return list(dict.fromkeys(names))
 
 
-# an identifier of the hub's list of licences, such as mit, cc-by-4.0 or other
-Licence = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9.+-]{0,63})?$")]
-# ISO 639-1 to 639-3, or the hub's `multilingual` and `code`
-Language = Annotated[str, Field(pattern="^([a-z]{2,3}|multilingual|code)$")]
 EVERY = "*"  # in `Report.compare`: every system without an entry of its own
 
 
@@ -150,9 +151,9 @@ class Report:
     """Systems in the rows of the paper's tables, as in {CDMAE: stage3, "table 3: RetroMAE": own}; a
     new name is added to table 1.
     """
-    licence: Licence = ""
+    licence: str = ""
     """Licence of the trained models at the hub, such as mit."""
-    languages: tuple[Language, ...] = ()
+    languages: tuple[str, ...] = ()
     """Languages of the models, by ISO 639 code, such as en."""
 
     def check(self, systems: Iterable[str]) -> None:
@@ -168,17 +169,11 @@ class Report:
                 raise InputError(words, keys=("report", *keys), kind="reference")
 
 
-def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
-    """Refuse no seed, and a seed that is listed twice."""
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise InputError(f"values are {show(list(seeds))}; expected one or more, each once")
-    return seeds
-
-
 Seeds = Annotated[
     tuple[Natural, ...],
     BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
-    AfterValidator(_distinct),
+    AfterValidator(lambda seeds: tuple(dict.fromkeys(seeds))),
+    Field(min_length=1),
 ]
 
 

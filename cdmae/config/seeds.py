@@ -45,7 +45,9 @@ def replicate(config: Config) -> Config:
         entry = getattr(config, section)[name]
         if section == "systems":
             return not entry.once and any(
-                decided(part, other) for _, other, part in named(entry) if part != "collections"
+                decided(mark.section, other)
+                for _, other, mark in named(entry)
+                if mark.section != "collections"
             )
         as_it_is = (
             section == "encoders" and not entry.pretrained and config.starts[entry.start].checkpoint
@@ -72,8 +74,8 @@ def replicate(config: Config) -> Config:
 def _renamed(entry: Any, replicas: dict[str, dict[str, str]]) -> Any:
     """Return an entry that refers to the replicas of its inputs, where they have replicas."""
     changed = {}
-    for (key, *places), name, section in named(entry):
-        if section in replicas:
-            other = replicas[section].get(name, name)
+    for (key, *places), name, mark in named(entry):
+        if mark.section in replicas:
+            other = replicas[mark.section].get(name, name)
             changed[key] = (*changed.get(key, ()), other) if places else other
     return replace(entry, **changed)

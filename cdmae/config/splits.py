@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 FEW = 30  # queries; a run with fewer may be too small to show a difference
 # names of splits for choosing, such as dev, dev2, dev/small and validation
-DEV = ("dev", "development", "validation", "valid", "val", "eval")
-_DEV = re.compile(rf"({'|'.join(DEV)})(?![a-z])", re.IGNORECASE)
+_DEV = re.compile(r"(dev|development|validation|valid|val|eval)(?![a-z])", re.IGNORECASE)
 _TEST = re.compile(r"test(?![a-z])", re.IGNORECASE)
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from cdmae.config.encoders import Encoder
     from cdmae.config.schema import Config
 
+# columns of rules for several kinds, as settings of some of these
+OF_SOME = ("after", "candidates", "in_batch_teacher", "joint_teacher")
 WHOLE = 100_000  # passages per query that are read from a teacher's run: the maximum depth
 Row = dict[str, Any]
 
@@ -42,19 +44,29 @@ def importance_folder(encoder: Encoder) -> str:
     return f"{what}/{encoder.importance}/{encoder.start}/{encoder.collection}"
 
 
-def texts(config: Config, collection: str) -> Row:
-    """Return the values of a collection for the rules; an empty value means there is no input.
+def collections(config: Config) -> dict[str, Row]:
+    """Map each collection to its values for the rules; an empty value means there is no input.
 
-    files: of its source. shared: the collection whose passages it has. texts: the file that another
-    job writes, below the results. writer: the files of the sequence-to-sequence model.
+    files: of its source. shared: the collection whose passages it has. written: the file of texts
+    that another job writes, below the results. writer: the files of the model that writes them.
     """
-    source = config.collections[collection].settings
-    files = config.collections[collection].ask(collection, "depends")
+    rows = {}
+    for name, collection in config.collections.items():
+        source = collection.settings
+        rows[name] = {
+            "files": list(map(str, collection.ask(name, "depends"))),
+            "shared": source.shared,
+            "written": f"texts/{name}.tsv" if source.writer else "",
+            "writer": model_files(source.writer),
+        }
+    return rows
+
+
+def starts(config: Config) -> dict[str, Row]:
+    """Map each entry of `starts` to its values for the rules: a collection, or files of a model."""
     return {
-        "files": list(map(str, files)),
-        "shared": source.shared,
-        "texts": f"texts/{collection}.tsv" if source.writer else "",
-        "writer": model_files(source.writer),
+        name: {"collection": start.collection, "checkpoint": model_files(start.checkpoint)}
+        for name, start in config.starts.items()
     }
 
 
@@ -72,6 +84,7 @@ def systems(config: Config) -> dict[str, Row]:
             "start": start_of(config, network) if network else "",
             "model_files": model_files(system.model),
             "encoded_by": system.encoded_by,
+            **{key: getattr(system, key) for key in OF_SOME},
             **system.columns(config, name),
             **system.values(),
         }
@@ -131,11 +144,6 @@ def learns(config: Config, name: str) -> bool:
     return system.trained or any(learns(config, part) for part in system.parts())
 
 
-def sparse(config: Config) -> list[str]:
-    """List the systems that certainly have sparse vectors, in the order of the config."""
-    return [name for name, system in config.systems.items() if system.vectors(config) == "sparse"]
-
-
 def start_of(config: Config, system: str) -> str:
     """Name the entry of `starts` that provides a trained system's tokenizer."""
     return config.encoders[config.systems[system].encoder].start
@@ -149,8 +157,8 @@ def trains_on(config: Config, system: str) -> tuple[str, str]:
 
 def taught(config: Config) -> list[str]:
     """List the students that a reranker teaches; each gets its own scores."""
-    students = {name: system.teacher for name, system in config.systems.items() if system.teacher}
-    return [name for name, teacher in students.items() if config.systems[teacher].scores_draws]
+    rerankers = of_kind(config, "reranker")
+    return [name for name, system in config.systems.items() if system.teacher in rerankers]
 
 
 def taught_like(config: Config, student: str) -> str:
@@ -194,15 +202,10 @@ def keeps_vectors(config: Config, name: str) -> bool:
 
     A replica keeps no vectors, unless its evaluation links those of a search for negatives.
     """
-    if config.systems[name].lexical:
+    if config.systems[name].kind == "bm25":
         return True
     is_mined = any(source == name for source, *_ in mined(config))
     return config.evaluation.keep_vectors and (name == seeds.base(name) or is_mined)
-
-
-def only_searched(config: Config) -> list[str]:
-    """List the collections without measures, which are indexed because users may search them."""
-    return [name for name, splits in config.evaluation.collections.items() if not splits]
 
 
 def masked_by_importance(config: Config) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.heads import Multi, Retriever, Unified
+from cdmae.config.stages import Multi, Retriever, Unified
 from cdmae.finetuning import late, losses
 from cdmae.finetuning.late import Texts
 from cdmae.models import packed, sequences

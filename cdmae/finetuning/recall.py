@@ -29,7 +29,7 @@ from cdmae.training.ranks import Ranks
 from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
-    from cdmae.config.heads import Sparse
+    from cdmae.config.stages import Sparse
     from cdmae.models.checkpoint import Model
 
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, the golden ratio of 2^64

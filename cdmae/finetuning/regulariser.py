@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cdmae.config.heads import Regularised
+from cdmae.config.stages import Regularised
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 

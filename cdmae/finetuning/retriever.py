@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from torch import Tensor, nn
 
-from cdmae.config.heads import AnyRetriever, Regularised, Retriever, Unified
+from cdmae.config.stages import AnyRetriever, Regularised, Retriever, Unified
 from cdmae.finetuning import joint, recall, reranker
 from cdmae.finetuning.caching import Cached, cached_backward
 from cdmae.finetuning.objectives import Batch, objective

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from cdmae.config.recipe import Stage
-from cdmae.config.stages import AnyStage
+from cdmae.config.stages import AnyStage, Stage
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.finetuning import groups, topics

@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import entr, expit, softmax
 
-from cdmae.config.heads import Retriever
-from cdmae.config.recipe import Stage
+from cdmae.config.stages import Retriever, Stage
 from cdmae.errors import InputError
 from cdmae.finetuning.groups import Chances, Examples
 from cdmae.runs import Run, read_run

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from cdmae.config.heads import Dense
+from cdmae.config.stages import Dense
 from cdmae.errors import InputError
 from cdmae.models import packed, sequences
 from cdmae.models.heads import dense

@@ -8,7 +8,7 @@ with ``_``. Such a file has
 - perhaps ``values(corpus)``: a number for each word-piece of the collection, float16 [T], from what
   `Corpus` knows about it. It is computed once, and `select` finds it in ``batch.values``.
 
-`cdmae.config.maskings` lists them, with a description for model cards and the settings they need.
+`cdmae.config.encoders` lists them, with a description for model cards and the settings they need.
 
 Every draw depends on (seed, side, epoch) through the key, on the passage's row and on the
 position, and on nothing else: the masks of a passage do not depend on its batch, on the process

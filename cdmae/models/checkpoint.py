@@ -57,8 +57,8 @@ class Head:
 
     head: the name of a module in `cdmae.models.heads`. pooling: of dense retrievers, `cls` or
     `mean`. similarity: how vectors are compared, `dot` or `cosine`. pieces, target, query_weights:
-    settings of `cdmae.config.heads.Sparse`. dimensions to skip_punctuation: settings of
-    `cdmae.config.heads.Multi`. dense_weight: of unified retrievers, the factor of the dense head's
+    settings of `cdmae.config.stages.Sparse`. dimensions to skip_punctuation: settings of
+    `cdmae.config.stages.Multi`. dense_weight: of unified retrievers, the factor of the dense head's
     scores in the sum.
     """
 

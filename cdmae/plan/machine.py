@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from dataclasses import dataclass
 
+from cdmae import circumstances
 from cdmae.errors import InputError
 
 PEAK = {  # floating-point operations per second of a GPU in bf16 or fp16, dense
@@ -38,11 +38,7 @@ class Machine:
 
 def here() -> Machine:
     """Describe this machine, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE allow."""
-    try:
-        listed = subprocess.check_output(["nvidia-smi", "-L"], text=True).splitlines()
-    except (OSError, subprocess.CalledProcessError):
-        listed = []
-    gpus = [line.lower().replace(" ", "") for line in listed if line.startswith("GPU ")]
+    gpus = [name.lower().replace(" ", "") for name in circumstances.gpus()]
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         gpus = gpus[: len([card for card in chosen.split(",") if card not in ("", "-1")])]

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.checks import check_step
-from cdmae.config.encoders import Pretraining
-from cdmae.config.objectives import AnyEncoder
+from cdmae.config.checks import check_lengths
+from cdmae.config.encoders import AnyEncoder, Pretraining
 from cdmae.config.starts import Start
-from cdmae.fields import asdict
+from cdmae.fields import asdict, unfit
 from cdmae.files import complete, write_json
 from cdmae.masking import Corpus
 from cdmae.models import architectures, checkpoint, metadata, networks
@@ -232,9 +231,9 @@ def read(settings: Pretraining, config: PretrainedConfig, files: Files, seed: in
 
     Raises `InputError` if settings, model and files do not fit together.
     """
-    settings.check_length(
-        architectures.positions(config), "the positions of the initial checkpoint"
-    )
+    positions = architectures.positions(config)
+    owner = "the positions of the initial checkpoint"
+    check_lengths({"max_length": settings.max_length}, positions, owner)
     vocabulary = Vocabulary.read(files.tokenizer)
     tokens = read_tokens(files.tokens)
     corpus = Corpus(tokens, vocabulary, files.tokenizer, estimate=files.importance)
@@ -250,7 +249,8 @@ def schedule(settings: Pretraining, passages: int) -> Schedule:
     curve has about 1,000 rows.
     """
     steps = settings.steps or max(1, math.ceil(settings.epochs * passages / settings.batch))
-    check_step(settings.take_step, steps, "the steps of this pre-training")
+    if settings.take_step > steps:
+        raise unfit(settings, "take_step", f"; expected up to {steps}, the number of steps")
     return Schedule(
         steps=steps,
         warmup=min(math.ceil(settings.warmup_ratio * steps), steps - 1),

@@ -116,7 +116,7 @@ def question(facts: Facts, pair: Pair) -> tuple[str, str]:
         return kind, "another kind of system"
     reference = facts.entry(pair.reference)
     if system.encoder == reference.encoder and system.negatives == pair.reference:
-        teacher = " and a teacher" if any(system.teachers().values()) else ""
+        teacher = " and a teacher" if system.is_taught or system.in_batch_teacher else ""
         return QUESTION, f"next stage: hard negatives{teacher}"
     different = differences(facts, pair.reference, pair.system)
     if len(different) == 1:

@@ -67,17 +67,17 @@ def _parameters(facts: Facts, system: str) -> float:
     if system in facts.trained:
         return float(facts.trained[system].about.get("parameters", math.nan))
     # BM25 and a fusion have no network
-    return math.nan if entry.model or entry.third_party or entry.trained else 0.0
+    return math.nan if entry.model or entry.kind == "run" or entry.trained else 0.0
 
 
 def _megabytes(facts: Facts, system: str) -> float:
     entry = facts.entry(system)
     collection = facts.deciding.collection
-    if entry.lexical:
+    if entry.kind == "bm25":
         folder = facts.at("bm25", system=system, collection=collection)
         return _size(folder) / MEGABYTE if folder.exists() else math.nan
-    if not entry.index:  # it searches no index of its own
-        return math.nan if entry.third_party else 0.0
+    if not entry.encoded_by:  # it searches no index of its own
+        return math.nan if entry.kind == "run" else 0.0
     if system in facts.sparsity:
         return _sparsity(facts, system, "megabytes")
     config = facts.at("trained", system=system) / "config.json"
@@ -117,7 +117,7 @@ def _training_seconds(facts: Facts, system: str) -> float:
         if entry.trained:
             encoders += [entry.encoder, *systems.before(facts.config, entry.encoder)]
             seconds += _seconds(facts.trained, name)
-        elif entry.neural and not entry.parts():
+        elif entry.kind != "bm25" and not entry.parts():
             return math.nan  # a published model or a run, which was trained elsewhere
     pretrainings: dict[str, float] = {}
     for name in encoders:

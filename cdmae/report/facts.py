@@ -132,7 +132,7 @@ class Facts:
     @property
     def bm25(self) -> str:
         """Return the first BM25 system; empty without BM25."""
-        return next((name for name in self.systems if self.entry(name).lexical), "")
+        return next((name for name in self.systems if self.entry(name).kind == "bm25"), "")
 
     @property
     def baseline(self) -> str:

@@ -38,7 +38,7 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     if entry.kind == "fusion":
         settings["of"] = [recipe(facts, name, own) for name in entry.parts()]
     if entry.stage:
-        stage = facts.config.stages[entry.stage].values(**entry.teachers())
+        stage = facts.config.stages[entry.stage].values(is_taught=entry.is_taught)
         settings |= {f"stage.{key}": value for key, value in stage.items()}
     if not entry.encoder:
         return settings

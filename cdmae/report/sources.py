@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from cdmae.config import seeds, systems
-from cdmae.config.maskings import STRATEGIES
+from cdmae.config.encoders import STRATEGIES
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
@@ -46,7 +46,7 @@ def card(config: Config, system: str) -> dict[str, Any]:
     encoder = config.encoders[entry.encoder]
     stage = config.stages[entry.stage]
     parts = {
-        "stage": stage.values(**entry.teachers()),
+        "stage": stage.values(is_taught=entry.is_taught),
         "encoder": encoder.values(),
         "start": config.starts[encoder.start].values(),
         "importance": config.importance[encoder.importance].values()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cdmae.config.heads import FRAME
 from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.tokens.vocabulary import read_backend
 
+FRAME = 2  # special tokens around a text
 PROBES = ("a", "The 1", "9")  # texts that are appended to a prompt to test it
 
 

@@ -21,7 +21,7 @@ from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
 from cdmae.languages import scripts
 from cdmae.log import say
-from cdmae.threads import Threads
+from cdmae.threads import stream
 from cdmae.tokens.corpus import Tokens, read_tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, read_backend
 
@@ -210,8 +210,7 @@ class Tokeniser:
         """Yield each batch's ids and segment lengths (title, text, title, text, ...)."""
         tables = (table.select(["title", "text"]) for table in passages)
         batches = chain.from_iterable(table.to_batches(ROWS_AT_ONCE) for table in tables)
-        with Threads(self.threads) as pool:
-            yield from pool.stream(self._batch, batches)
+        yield from stream(self.threads, self._batch, batches)
 
     def _batch(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         """Tokenise a batch of passages; titles and texts are joined by a space."""

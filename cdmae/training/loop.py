@@ -25,7 +25,7 @@ from cdmae.training.setup import Scaler
 
 if TYPE_CHECKING:
     from cdmae.config.encoders import Pretraining
-    from cdmae.config.recipe import Stage
+    from cdmae.config.stages import Stage
     from cdmae.training.state import State
 
 # relative spread of the outputs below which the model does not distinguish its inputs

@@ -6,9 +6,9 @@ import pytest
 from made_up import make_model
 
 from cdmae.config import pretrained, systems
+from cdmae.config.encoders import OBJECTIVES, AnyEncoder
 from cdmae.config.importance import Importance
 from cdmae.config.load import load
-from cdmae.config.objectives import OBJECTIVES, AnyEncoder
 from cdmae.config.reading import gather
 from cdmae.config.schema import Config
 from cdmae.config.stages import AnyStage
@@ -51,7 +51,7 @@ def settings_of_trainings(values):
     found = {name: encoder.values() for name, encoder in config.encoders.items()}
     for name in systems.trained(config):
         system = config.systems[name]
-        found[name] = config.stages[system.stage].values(**system.teachers())
+        found[name] = config.stages[system.stage].values(is_taught=system.is_taught)
     return found
 
 
@@ -66,7 +66,6 @@ def settings_of_trainings(values):
         ("training", "temperature", 2.0, {"one", "three"}),
         ("training", "rdrop", 0.0, {"cross"}),
         ("training", "distillation", "margin_mse", {"three"}),
-        ("training", "in_batch_weight", 0.5, set()),
     ],
 )
 def test_a_default_restarts_the_trainings_that_read_it(values, section, key, value, expected):
@@ -110,7 +109,8 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search(values):
 def test_heads_are_systems_that_encode_nothing():
     config = load(gather(FILES / "config.yaml", [FILES / "overlays/unified.yaml"]))
     assert systems.systems(config)["unified-sparse"]["start"] == "tiny"
-    assert systems.sparse(config) == ["unified-sparse", "unified-hard-sparse"]
+    kinds = {name: system.vectors(config) for name, system in config.systems.items()}
+    assert (kinds["unified-sparse"], kinds["unified-dense"]) == ("sparse", "dense")
     mined = {name for name, *_ in systems.mined(config)}
     assert mined == {"bm25", "unified-both", "unified-dense", "unified-sparse"}
 

@@ -11,13 +11,12 @@ from made_up import make_model
 from planned import plan
 
 from cdmae.config import systems
-from cdmae.config.heads import Dense
+from cdmae.config.encoders import Mae
 from cdmae.config.load import load
-from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.config.reference import page
 from cdmae.config.schema import SECTIONS, Config
-from cdmae.config.stages import Reranker
+from cdmae.config.stages import Dense, Reranker
 from cdmae.fields import rules_of
 from cdmae.report.paper import published
 

@@ -12,7 +12,7 @@ import transformers
 from tiny_models import padded
 from tiny_training import encoder, gradients, learn, prepared, same, stage, task_of, together, train
 
-from cdmae.config.heads import Regularised
+from cdmae.config.stages import Regularised
 from cdmae.finetuning import late, losses, retriever
 from cdmae.models import checkpoint, heads, packed
 from cdmae.models.heads import multi

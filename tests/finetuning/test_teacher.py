@@ -167,7 +167,7 @@ def test_topics_follow_from_the_initial_weights(tiny):
 def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, teaching, more):
     """Every head of a student; the teacher's scores are those of its own vectors."""
     taught_by = train(tiny, tmp_path / "t", stage(teaching, epochs=0.25, **more))
-    recipe = stage(kind, in_batch_weight=0.5)
+    recipe = stage(kind)
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     found = []
     for second in (None, taught_by):
@@ -176,7 +176,7 @@ def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, te
         batch = made.draw(np.arange(6), 0)
         found.append(made.learn(batch, 1))
         assert ("in_batch" in found[-1]) == (second is not None)
-    total = found[0]["loss"] + 0.5 * found[1]["in_batch"]
+    total = found[0]["loss"] + 0.75 * found[1]["in_batch"]
     assert found[1]["loss"].item() == pytest.approx(total.item(), rel=1e-5)
     encoder_of = vectors.Encoder({"model": taught_by})
     asked = encoder_of.queries([tiny.queries[q] for q in made.data.examples.queries[:6]])

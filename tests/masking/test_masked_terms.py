@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.objectives import Mae
+from cdmae.config.encoders import Mae
 from cdmae.files import read_json
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms

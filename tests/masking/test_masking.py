@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from cdmae import masking
-from cdmae.config import maskings
+from cdmae.config import encoders
 from cdmae.masking import Batch, Side, choose, noise
 from cdmae.masking.strategies._ranking import highest
 from cdmae.masking.strategies.importance import perturb
@@ -22,7 +22,7 @@ SPECIAL = np.arange(SIZE) < 5
 ORDINARY = np.arange(10, SIZE, dtype=np.int32)
 VOCABULARY = Vocabulary(SIZE, 0, 2, 3, 4, SPECIAL, ORDINARY, word_starts=np.arange(SIZE) < 150)
 KEY = masking.key(42, "decoder", 0)
-NAMES = [*maskings.STRATEGIES]
+NAMES = [*encoders.STRATEGIES]
 STRATEGIES = pytest.mark.parametrize("name", NAMES)
 
 
@@ -210,7 +210,7 @@ def test_every_file_of_the_folder_is_a_strategy_of_the_config():
 def test_sigma_has_an_effect_on_the_strategies_that_read_it(name):
     batch = random_batch()
     one, other = (choose(batch, Side(name, 0.3, sigma), KEY) for sigma in (0.5, 4.0))
-    assert np.array_equal(one, other) == ("sigma" not in maskings.STRATEGIES[name].reads)
+    assert np.array_equal(one, other) == ("sigma" not in encoders.STRATEGIES[name].reads)
 
 
 # --- noise ----------------------------------------------------------------------------------------

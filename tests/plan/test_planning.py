@@ -11,16 +11,14 @@ from any_kind import as_objective
 from made_up import make_model
 from torch.utils.flop_counter import FlopCounterMode
 
+from cdmae.config.encoders import Mae
 from cdmae.config.load import load
-from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
 from cdmae.formats import duration, plain_spaces
-from cdmae.plan import flops
-from cdmae.plan.flops import Network, Size
 from cdmae.plan.machine import Machine
-from cdmae.plan.plan import Plan, text
+from cdmae.plan.plan import Network, Plan, Size, passage_cost, text
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE = Size(1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
@@ -63,7 +61,7 @@ def test_the_operations_of_objectives():
     network = Network(layers=3, width=2, inner=4, vocabulary=10)
     encoder = Mae(start="s", collection="c", encoder_ratio=0.3, decoder_ratio=0.5, decoder_layers=2)
     price = {
-        name: flops.passage(network, as_objective(name, encoder), SIZE)
+        name: passage_cost(network, as_objective(name, encoder), SIZE)
         for name in ("mae", "mlm", "cotmae", "master")
     }
     n = SIZE.tokens(encoder.max_length)
@@ -82,7 +80,7 @@ def test_trainings_scores_and_searches_by_hand(plan):
     """10 steps of 2,048; one epoch of 320 queries, groups of 4."""
     network = plan.network("one")
     found = flops_of(plan)
-    passage = flops.passage(network, plan.config.encoders["cdmae"], SIZE)
+    passage = passage_cost(network, plan.config.encoders["cdmae"], SIZE)
     assert found["pre-training", "cdmae"] == pytest.approx(10 * 2048 * passage)
     text = network.forward(SIZE.tokens(144))
     assert found["fine-tuning", "one"] == pytest.approx(320 * 4 * 4 * text)

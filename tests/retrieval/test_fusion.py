@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from made_up import run_of
 
-from cdmae.config.kinds.untrained import MOST_TUNED
+from cdmae.config.kinds import MOST_TUNED
 from cdmae.errors import InputError
 from cdmae.evaluation.tuning import STEPS, best_weights, mixtures
 from cdmae.retrieval.fusion import Fusion

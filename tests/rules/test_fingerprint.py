@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from cdmae.config.objectives import OBJECTIVES
+from cdmae.config.encoders import OBJECTIVES
 from workflow import fingerprint
 
 TRAINER = "cdmae/pretraining/trainer.py"
@@ -137,13 +137,13 @@ def test_of_a_class_of_settings_what_a_job_executes_counts(monkeypatch, before, 
     for text in (SETTINGS, SETTINGS.replace(before, after)):
         monkeypatch.setattr(inspect, "getsource", lambda _, text=text: text)
         found.append(fingerprint.executed.__wrapped__(OBJECTIVES["master"]))
-    assert {"cdmae.config.objectives.Master", "cdmae.config.encoders.Pretraining"} <= {*found[0]}
+    assert {"cdmae.config.encoders.Master", "cdmae.config.encoders.Pretraining"} <= {*found[0]}
     assert (found[0] != found[1]) == counts
 
 
 def test_templates_and_tables_have_one_hash_per_path(root):
     def found():
-        return fingerprint.texts(["cdmae/report", "cdmae/report/a.html.j2"])
+        return fingerprint.assets(["cdmae/report", "cdmae/report/a.html.j2"])
 
     (root / "cdmae/report/a.html.j2").write_text("one")
     first = found()

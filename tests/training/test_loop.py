@@ -7,7 +7,7 @@ import torch
 from tiny_training import TinyTask
 from torch import nn
 
-from cdmae.config.heads import Dense
+from cdmae.config.stages import Dense
 from cdmae.errors import InputError
 from cdmae.training import loop, state
 

@@ -17,7 +17,7 @@ import pytest
 import torch
 from tiny_training import TinyTask, encoder, gradients, stage, together, write_teacher
 
-from cdmae.config.heads import Dense
+from cdmae.config.stages import Dense
 from cdmae.errors import Interrupted
 from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.task import Data, Inputs

@@ -8,7 +8,7 @@ from any_kind import as_objective
 from tiny_training import TinyTask, stage, task_of
 from torch import nn
 
-from cdmae.config.heads import Dense
+from cdmae.config.stages import Dense
 from cdmae.errors import InputError
 from cdmae.models import checkpoint
 from cdmae.training import loop, setup, state

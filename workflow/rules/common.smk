@@ -8,12 +8,13 @@
 #   {system.encoder}  a column: the encoder of the config's system; `of` fills it in. A list gives
 #                     several paths, an empty column gives none. The columns of an entry are its
 #                     settings and what follows from them: `tables` below, cdmae/config/systems.py,
-#                     and the methods `columns` of cdmae/config/kinds/*.py
+#                     and the methods `columns` of cdmae/config/kinds.py
 #   params.call       the function that scripts/call.py calls; a script that joins several parts of
 #                     the library has a function of its own, `main`
 #   params.settings   the settings that a result depends on, as plain values: by name, arguments of
 #                     the script's function, one of which may be called `settings`, too. A script
 #                     passes over those without a parameter, which are only reasons to run again
+#                     `targets` are pairs of a collection and a split
 #   params.code       hashes of the modules, classes of settings and templates that a result depends
 #                     on; a bare word is a script in workflow/scripts
 #   params.contents   hashes of the user's files that a result depends on. Snakemake records all
@@ -26,6 +27,7 @@
 
 import os
 import re
+import shutil
 import signal
 import sys
 from contextlib import contextmanager
@@ -88,8 +90,9 @@ pathvars:
 results = workflow.pathvars.apply(workflow.modifier.path_modifier.replace_prefix("<results>"))
 settings = replace(settings, results=results)
 
-# For --sdm conda and --sdm apptainer: jobs have one environment, for CPUs or for GPUs.
-device = os.environ.get("CDMAE_DEVICE", "")
+# For --sdm conda: jobs have one environment, for GPUs if this machine has NVIDIA's driver. Jobs on
+# other machines inherit the choice.
+device = os.environ.setdefault("CDMAE_DEVICE", "gpu" if shutil.which("nvidia-smi") else "")
 environment = f"../../envs/{device or 'cpu'}.yaml"
 
 
@@ -117,20 +120,14 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 # --- paths ----------------------------------------------------------------------------------------
 
-EVALUATED = systems.targets(settings)  # pairs of a collection and a split
+EVALUATED = systems.targets(settings)
 MINED = systems.mined(settings)  # depths of runs over training queries: (system, collection, split)
 FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")  # of a collection
 
 with in_a_sentence():  # files that do not exist
     tables = {
-        "collection": {name: systems.texts(settings, name) for name in settings.collections},
-        "start": {
-            name: {
-                "collection": start.collection,
-                "checkpoint": systems.model_files(start.checkpoint),
-            }
-            for name, start in settings.starts.items()
-        },
+        "collection": systems.collections(settings),
+        "start": systems.starts(settings),
         "encoder": systems.encoders(settings),
         "system": systems.systems(settings),
     }
@@ -138,12 +135,15 @@ COLUMN = re.compile(r"{(\w+)\.(\w+)}")
 
 
 def of(pattern):
-    """Fill in the columns of a pattern, and {file} with the files of a collection."""
+    """Fill in the columns of a pattern, and {file} with the files of a collection.
+
+    An unknown column is a KeyError, which Snakemake reports with the rule's name.
+    """
 
     def paths(wildcards):
         columns = {}
         for table, column in COLUMN.findall(pattern):
-            columns[f"{table}_{column}"] = tables[table][wildcards[table]].get(column) or []
+            columns[f"{table}_{column}"] = tables[table][wildcards[table]][column] or []
         known = {"file": FILES} | columns | dict(wildcards.items())
         return expand(COLUMN.sub(r"{\1_\2}", pattern), **known)
 
@@ -165,8 +165,8 @@ def contents_of(*patterns):
     )
 
 
-def targets(wildcards):
-    """List the (collection, split) pairs of a {part}: one pair, or all that are evaluated."""
+def targets_of(wildcards):
+    """List the targets of a {part}: one, or all that are evaluated."""
     part = wildcards.get("part", "evaluated")
     return EVALUATED if part == "evaluated" else [tuple(part.split(".", 1))]
 
@@ -175,12 +175,12 @@ def collections_of(wildcards):
     """List the collections of a {part}, and those that only users search."""
     if wildcards.get("part", "evaluated") == "evaluated":
         return list(settings.evaluation.collections)
-    return [collection for collection, _ in targets(wildcards)]
+    return [collection for collection, _ in targets_of(wildcards)]
 
 
 def on_targets(pattern):
     """Fill in each collection of the targets of a {part}, and the columns of a pattern."""
-    return on_collections(pattern, lambda wildcards: dict(targets(wildcards)))
+    return on_collections(pattern, lambda wildcards: dict(targets_of(wildcards)))
 
 
 def on_collections(pattern, names=collections_of):
@@ -240,19 +240,19 @@ wildcard_constraints:
 # --- reasons to run a job again -------------------------------------------------------------------
 
 
-def code(*sources, texts=()):
+def code(*executed, assets=()):
     """Return a function that maps what a job executes to hashes.
 
-    sources: modules, scripts, and functions of the wildcards that list further modules, which
-    settings name, and the classes of settings that the job executes. texts: the templates and
+    executed: modules, scripts, and functions of the wildcards that list further modules, which
+    settings name, and the classes of settings that the job executes. assets: the templates and
     tables that it reads, or their folders.
     """
-    others = fingerprint.texts(texts)
+    others = fingerprint.assets(assets)
 
     def hashes(wildcards):
         named = []
-        for source in sources:
-            named += source(wildcards) if callable(source) else [source]
+        for each in executed:
+            named += each(wildcards) if callable(each) else [each]
         return fingerprint.executed(*named) | others
 
     return hashes
@@ -281,10 +281,10 @@ def gpus_of_training(wildcards):
     """Request the paper's node of 8 GPUs, but not more GPUs than a step has texts."""
     if "encoder" in wildcards.keys():
         encoder = settings.encoders[wildcards.encoder]
-        texts = encoder.batch if encoder.pretrained else 0
+        per_step = encoder.batch if encoder.pretrained else 0
     else:
-        texts = stage_of(wildcards).queries
-    return gpus(min(8, texts))(wildcards)
+        per_step = stage_of(wildcards).queries
+    return gpus(min(8, per_step))(wildcards)
 
 
 def megabytes(paths):
@@ -300,12 +300,13 @@ def megabytes(paths):
 def memory(least, times, *, is_training=False):
     """Request some times the size of the input, but at least `least` MB, and more after a failure.
 
-    A new attempt of a training gets no more: the last one ended at its time limit.
+    A training's requests grow once only. Snakemake also counts an attempt that ended at its time
+    limit; after several of them, the request would be more than a node has.
     """
 
     def request(wildcards, input, attempt):
         size = max(least, round(times * megabytes(input)))
-        return size if is_training else size * attempt
+        return size * (min(attempt, 2) if is_training else attempt)
 
     return request
 
@@ -330,22 +331,18 @@ def network_cores(wildcards):
 # --- settings of jobs -----------------------------------------------------------------------------
 
 
-def source(wildcards):
-    """Return the settings of a collection's source."""
-    return settings.collections[wildcards.collection].settings
-
-
-def source_of(wildcards):
+def modules_of_source(wildcards):
     """List the modules of a collection's source, and of the sources that it is made from."""
-    name = settings.collections[wildcards.collection].source
-    return [f"cdmae.collections.sources.{name}", *source(wildcards).modules()]
+    collection = settings.collections[wildcards.collection]
+    return [f"cdmae.collections.sources.{collection.source}", *collection.settings.modules()]
 
 
 def collecting(wildcards, without=()):
     """Return the settings of a collection, and the versions of what it is made from."""
-    values = settings.collections[wildcards.collection].of_source()
+    collection = settings.collections[wildcards.collection]
+    values = collection.of_source()
     kept = {key: value for key, value in values.items() if key not in without}
-    return {"settings": kept, "version": source(wildcards).version()}
+    return {"settings": kept, "version": collection.settings.version()}
 
 
 def pretraining(wildcards):
@@ -381,7 +378,7 @@ def stage_of(wildcards):
 def training(wildcards):
     """Return the settings of a system's stage that its losses use."""
     system = settings.systems[wildcards.system]
-    recipe = stage_of(wildcards).values(**system.teachers())
+    recipe = stage_of(wildcards).values(is_taught=system.is_taught)
     return {"name": wildcards.system, "settings": recipe, "seed": recipe["seed"]}
 
 
@@ -415,11 +412,11 @@ def searching(wildcards, **more):
     """
     depth = settings.evaluation.depth
     if wildcards.part != "evaluated":
-        on = (wildcards.system, *targets(wildcards)[0])
+        on = (wildcards.system, *targets_of(wildcards)[0])
         if on not in MINED:
             raise WorkflowError(f"no stage trains on {wildcards.part} by {wildcards.system}")
         depth = MINED[on]
-    return {"targets": targets(wildcards), "depth": depth, **more}
+    return {"targets": targets_of(wildcards), "depth": depth, **more}
 
 
 def languages(wildcards):
@@ -445,7 +442,7 @@ def searching_vectors(wildcards):
 def run_files(wildcards):
     """List the files of a third-party system's runs."""
     runs = settings.systems[wildcards.system].runs
-    return [runs[collection][split] for collection, split in targets(wildcards)]
+    return [runs[collection][split] for collection, split in targets_of(wildcards)]
 
 
 def shown(wildcards):

@@ -12,7 +12,7 @@ rule texts:
     log:
         "<logs>/texts/{collection}.log",
     wildcard_constraints:
-        collection=only(name for name, row in tables["collection"].items() if row["texts"]),
+        collection=only(name for name, row in tables["collection"].items() if row["written"]),
     conda:
         environment
     threads: 8
@@ -21,7 +21,7 @@ rule texts:
         runtime=1440,
     params:
         call="cdmae.retrieval.expansion.write_texts",
-        code=code("cdmae.retrieval.expansion", source_of),
+        code=code("cdmae.retrieval.expansion", modules_of_source),
         contents=contents_of("{collection.files}", "{collection.writer}"),
         settings=lambda wildcards: collecting(wildcards, without=CHOICES),
     script:
@@ -32,7 +32,7 @@ rule collection:
     """Passages, queries and judgments from their source."""
     input:
         files=files_of("{collection.files}"),
-        texts=of("<results>/{collection.texts}"),
+        texts=of("<results>/{collection.written}"),
         shared=of("<results>/collections/{collection.shared}/{file}"),
     output:
         expand("<results>/collections/{collection}/{file}", file=FILES, allow_missing=True),
@@ -44,7 +44,7 @@ rule collection:
     resources:
         mem_mb=memory(16000, times=3),
     params:
-        code=code("collection", source_of),
+        code=code("collection", modules_of_source),
         contents=contents_of("{collection.files}"),
         settings=collecting,
     script:

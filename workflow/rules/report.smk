@@ -53,7 +53,7 @@ rule release:
         environment
     params:
         call="cdmae.report.card.release",
-        code=code("cdmae.report.card", texts=["cdmae/report/templates/card.md.j2"]),
+        code=code("cdmae.report.card", assets=["cdmae/report/templates/card.md.j2"]),
         settings={"cards": cards},
     script:
         "../scripts/call.py"
@@ -100,7 +100,7 @@ rule report:
         environment
     params:
         call="cdmae.report.page.write_report",
-        code=code("cdmae.report.page", texts=REPORTED),
+        code=code("cdmae.report.page", assets=REPORTED),
         settings={"config": settings.values()},
     script:
         "../scripts/call.py"
@@ -122,7 +122,7 @@ rule table:
         environment
     params:
         call="cdmae.report.page.write_exhibit",
-        code=code("cdmae.report.page", texts=REPORTED),
+        code=code("cdmae.report.page", assets=REPORTED),
         settings=shown,
     script:
         "../scripts/call.py"

@@ -88,7 +88,9 @@ rule rerank:
         code=code("cdmae.retrieval.reranking"),
         settings=lambda wildcards: searching(
             wildcards,
-            lengths=[settings.evaluation.lengths.get(name, 0) for name, _ in targets(wildcards)],
+            lengths=[
+                settings.evaluation.lengths.get(name, 0) for name, _ in targets_of(wildcards)
+            ],
             **chosen(wildcards, "depth"),
         ),
     script:
@@ -99,8 +101,8 @@ rule fuse:
     """The ranks or scores of several systems, weighted and summed; weights.json has the weights."""
     input:
         runs=of("<results>/runs/{system.of}/{part}"),
-        tuned_runs=of("<results>/runs/{system.tuned_systems}/evaluated"),
-        judged=of("<results>/collections/{system.tuned_collection}/{file}"),
+        tuning_runs=of("<results>/runs/{system.tuning_systems}/evaluated"),
+        judged=of("<results>/collections/{system.tuning_collection}/{file}"),
     output:
         runs=directory("<results>/runs/{system}/{part}"),
     log:
@@ -113,8 +115,8 @@ rule fuse:
         code=code("fuse"),
         settings=lambda wildcards: searching(
             wildcards,
-            tuned_depth=settings.evaluation.depth,
-            **chosen(wildcards, "of", "method", "k", "weights", "tuned", "tuned_run"),
+            tuning_depth=settings.evaluation.depth,
+            **chosen(wildcards, "of", "method", "k", "weights", "tuned_on", "tuning_measure"),
         ),
     script:
         "../scripts/fuse.py"

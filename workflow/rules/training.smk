@@ -2,7 +2,7 @@
 # discarded. Stages 1 to 3 and the reranker (equations 10 and 11) are config entries, and differ in
 # the system that gives their negatives. A killed training resumes from params.state (cdmae/job.py).
 
-taught = {row["scores"] for row in tables["system"].values() if row.get("scores")}
+SCORED = {row["scores"] for row in tables["system"].values() if row.get("scores")}
 
 
 rule pretrain:
@@ -83,7 +83,7 @@ rule teacher:
     log:
         "<logs>/teacher/{system}.log",
     wildcard_constraints:
-        system=only(taught),
+        system=only(SCORED),
     conda:
         environment
     threads: lambda wildcards: network_cores(teacher_of(wildcards))

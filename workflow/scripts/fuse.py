@@ -17,10 +17,10 @@ def main(
     method: str,
     k: float,
     weights: list[float],
-    tuned: list[str],
-    tuned_run: str,
-    tuned_depth: int,
-    tuned_runs: list[Path],
+    tuned_on: list[str],
+    tuning_measure: str,
+    tuning_depth: int,
+    tuning_runs: list[Path],
     judged: Path | None,
     runs: list[Path],
     output: Path,
@@ -29,18 +29,19 @@ def main(
 ) -> None:
     """Fuse the runs of the systems `of`, and write the weights next to the fused runs.
 
-    runs: for each output in turn, one run of every system. tuned: a split of the collection
-    `judged` and the measure that the weights maximise there. The weights come with the value of
+    runs: for each output in turn, one run of every system. tuned_on: the collection `judged` and
+    its split on which the weights maximise `tuning_measure`. The weights come with the value of
     each query under weights that the other half of the queries chose.
     """
     about = {"method": method, "k": k, "systems": of, "weights": weights or [1.0] * len(of)}
     if judged:
-        split, measure = tuned
-        parts = [read_run(folder / f"{tuned_run}.parquet") for folder in tuned_runs]
+        collection, split = tuned_on
+        parts = [read_run(folder / f"{collection}.{split}.parquet") for folder in tuning_runs]
         queries = read_queries(judged, split)["query_id"]
         qrels = read_qrels(judged, split)
-        best = best_weights(Fusion(parts, method, k), qrels, queries, measure, tuned_depth)
-        about |= {"weights": best.weights, "on": [judged.name, split], "measure": measure}
+        fusion = Fusion(parts, method, k)
+        best = best_weights(fusion, qrels, queries, tuning_measure, tuning_depth)
+        about |= {"weights": best.weights, "on": tuned_on, "measure": tuning_measure}
         about |= {"value": best.value}
         about |= {"held_out": dict(zip(queries, best.held_out.tolist(), strict=True))}
         shares = zip(best.weights, of, strict=True)

@@ -1,6 +1,6 @@
 """Heads of retrievers, one file each: a head turns a text's states into its vectors.
 
-A head's file is named as in the config, where the head is a class of `cdmae.config.heads`. It
+A head's file is named as in the config, where the head is a class of `cdmae.config.stages`. It
 has these parts:
 
 - `NETWORK`: the kind of network that it reads (of `cdmae.models.architectures.KINDS`).

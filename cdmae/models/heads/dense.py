@@ -14,7 +14,7 @@ from cdmae.models.linear import Layers
 from cdmae.models.packed import Packed
 
 if TYPE_CHECKING:
-    from cdmae.config.recipe import Stage
+    from cdmae.config.stages import Stage
     from cdmae.models.checkpoint import Model
 
 NETWORK = "retriever"

@@ -38,7 +38,7 @@ from cdmae.models.ragged import BARE, HIDDEN, Ragged, interleaved, same, starts_
 from cdmae.tokens.vocabulary import read_backend
 
 if TYPE_CHECKING:
-    from cdmae.config.recipe import Stage
+    from cdmae.config.stages import Stage
     from cdmae.models.checkpoint import Model
 
 NETWORK = "retriever"

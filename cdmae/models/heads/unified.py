@@ -19,7 +19,7 @@ from cdmae.models.heads import dense, sparse
 from cdmae.models.packed import Packed
 
 if TYPE_CHECKING:
-    from cdmae.config.recipe import Stage
+    from cdmae.config.stages import Stage
     from cdmae.models.checkpoint import Model
 
 NETWORK = "encoder"

@@ -15,13 +15,13 @@ that include the best passages has the same result as a search among all passage
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from cdmae.arrays import read_array, write_array
-from cdmae.config.kinds._system import MOST_EXHAUSTIVE
 from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.models.checkpoint import Model
@@ -30,13 +30,14 @@ from cdmae.models.ragged import Ragged, indices, starts_of
 from cdmae.retrieval import ranking
 from cdmae.retrieval.shards import Shards, blocks
 from cdmae.runs import Run
-from cdmae.threads import Threads
 
 TOKENS = "tokens-"  # begins the names of the files with passages and word-pieces
 SUFFIX = ".npy"
 MARK = f"{TOKENS}*"
 # queries and passages per block, whose scores are in memory together
 QUERIES, PASSAGES = 1024, 1 << 12
+# passages that are scored without candidates: half a second a query on a core
+MOST_EXHAUSTIVE = 200_000
 PAIRS = 1 << 14  # pairs per call of the compiled function
 
 
@@ -151,7 +152,7 @@ def search(
 
     candidates: a run with the passages to score for each query; None: all.
     """
-    with Threads(threads) as pool:
+    with ThreadPoolExecutor(max(1, threads)) as pool:
         if candidates is not None:
             return _search_among(queries, shards, candidates, depth, pool)
         count = sum(map(len, shards))
@@ -174,7 +175,7 @@ def search(
 
 
 def _search_among(
-    queries: MultiVectors, shards: Shards, candidates: Run, depth: int, pool: Threads
+    queries: MultiVectors, shards: Shards, candidates: Run, depth: int, pool: ThreadPoolExecutor
 ) -> Run:
     """Rank the candidates of each query, ties by row, and keep the best `depth`."""
     order = np.argsort(candidates.passages, kind="stable")
@@ -193,7 +194,7 @@ def _pairs(
     vectors: MultiVectors,
     query_of: np.ndarray,
     passage_of: np.ndarray,
-    pool: Threads,
+    pool: ThreadPoolExecutor,
 ) -> np.ndarray:
     """Return the scores of pairs, float32 [n]."""
     from cdmae.retrieval import maxsim  # it imports numba, which takes a second
@@ -209,4 +210,4 @@ def _pairs(
     def block(begin: int, end: int) -> np.ndarray:
         return maxsim.score(queries, vectors, query_of[begin:end], passage_of[begin:end])
 
-    return np.concatenate([np.empty(0, np.float32), *pool.run(block, edges[:-1], edges[1:])])
+    return np.concatenate([np.empty(0, np.float32), *pool.map(block, edges[:-1], edges[1:])])
