@@ -170,9 +170,9 @@ class Sparse(Regularised):
     that contain it [DeepCT].
     """
 
-    query_weights: Literal["network", "idf"] = "network"
-    """Weights of a query: by the network, or by a table of IDF, without a network [Geng et al.
-    2024].
+    query_weights: Literal["network", "idf", "learned"] = "network"
+    """Weights of a query: by the network, or without one, by a table of IDF, or of weights that are
+    learnt from IDF on [Geng et al. 2024].
     """
 
     def __post_init__(self) -> None:

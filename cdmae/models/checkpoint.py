@@ -192,7 +192,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     else:  # its scores are raw logits
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
-    networks.write(folder, network, tuple(f"{name}." for name in layers))
+    networks.write(folder, network, (table.SCALES, *(f"{name}." for name in layers)))
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     if model.table is not None:
         table.write(folder, model)
@@ -269,7 +269,7 @@ def _load(
     settings = pick(described, DEFAULTS)
     if head is multi:
         settings |= multi.reading(described, folder)
-    if settings["query_weights"] == "idf":
+    if settings["query_weights"] != "network":
         settings["table"] = table.read(folder)
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(
