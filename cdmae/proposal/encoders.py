@@ -22,6 +22,7 @@ OTHER = "ibm-granite/granite-embedding-97m-multilingual-r2"
 DESCRIPTIONS = ["*.json", "*/config.json", "*.txt", "*.model"]
 # modules of sentence-transformers that training keeps
 KEPT = ("Transformer", "Pooling", "Normalize", "MLMTransformer", "SpladePooling")
+SPLADE = {"pooling_strategy": "max", "activation_function": "relu"}  # of our own sparse head
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,10 @@ def _described(model: str, folder: Path) -> Encoder:
     lost = [f"its module {kind}" for kind in kinds if kind not in KEPT]
     if pooling not in ("cls", "mean"):
         lost.append(f"its pooling {pooling}")
+    splade = _json(folder / "1_SpladePooling/config.json")
+    lost += [
+        f"its {key} {splade[key]}" for key in SPLADE if splade.get(key, SPLADE[key]) != SPLADE[key]
+    ]
     if config.get("model_type") not in pretrained.FAMILIES:
         lost.append(f"its model_type {config.get('model_type')}")
     if lost:
