@@ -111,17 +111,15 @@ def _described(model: str, folder: Path) -> Encoder:
     lost = [f"its module {kind}" for kind in kinds if kind not in KEPT]
     if pooling not in ("cls", "mean"):
         lost.append(f"its pooling {pooling}")
-    splade = _json(folder / "1_SpladePooling/config.json")
-    lost += [
-        f"its {key} {splade[key]}" for key in SPLADE if splade.get(key, SPLADE[key]) != SPLADE[key]
-    ]
+    splade = SPLADE | _json(folder / "1_SpladePooling/config.json")
+    lost += [f"its {key} {splade[key]}" for key, own in SPLADE.items() if splade[key] != own]
     if config.get("model_type") not in pretrained.FAMILIES:
         lost.append(f"its model_type {config.get('model_type')}")
     if lost:
         raise InputError(
             f"--encoder: training does not keep a part of {model}: {', '.join(lost)}; expected "
-            f"pooling cls or mean, and one of {', '.join(pretrained.FAMILIES)}; --no-train "
-            "measures the model as it is"
+            "pooling cls or mean, or SPLADE's max and relu, and one of "
+            f"{', '.join(pretrained.FAMILIES)}; --no-train measures the model as it is"
         )
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts") or {}
     of_passages = [prompts[name] for name in ("document", "passage", "corpus") if name in prompts]

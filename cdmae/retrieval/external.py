@@ -184,19 +184,16 @@ def _kind(name: str, where_from: dict[str, Any]) -> str:
         file = load_file_path(name, file_name, **where_from)
         return read_json(Path(file)) if file else {}
 
-    model_type = described("config_sentence_transformers.json").get("model_type")
-    architecture = (described("config.json").get("architectures") or [""])[0]
-    if model_type in pretrained.MULTI or architecture == pretrained.STANFORD:
-        return "multi"
-    if model_type == pretrained.SPARSE:
-        return "sparse"
+    config = described("config.json")
+    kind = pretrained.kind_by(described("config_sentence_transformers.json"), config)
+    architecture = (config.get("architectures") or [""])[0]
     unclear = architecture.endswith(("ForMaskedLM", "ForSequenceClassification"))
-    if unclear and not described("modules.json"):
+    if kind == "dense" and unclear and not described("modules.json"):
         raise InputError(
             f"{architecture} without modules.json does not make vectors; expected another model, "
             "head: dense, for the mean of its states, or head: sparse, for SPLADE"
         )
-    return "dense"
+    return kind
 
 
 def _check_weights(model: Loaded) -> None:
@@ -224,11 +221,7 @@ def _use_own_head(model: SparseEncoder) -> None:
         read, pooling = parts
         network = read.auto_model
         is_known = network.config.model_type in pretrained.FAMILIES
-        if (
-            is_known
-            and "ForMaskedLM" in type(network).__name__
-            and pooling.pooling_strategy == "max"
-        ):
+        if is_known and pooling.pooling_strategy == "max":
             read.forward = dict  # the pooling gets the word-pieces
             is_twice = pooling.activation_function == "log1p_relu"
             pooling.forward = partial(_weigh, network.float(), is_twice)

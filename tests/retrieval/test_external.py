@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -172,10 +173,8 @@ def test_a_language_model_searches_as_splade_where_the_config_says_so(tiny):
         ("bert", {"pooling_strategy": "sum"}, False),
     ],
 )
-def test_our_own_head_computes_splade_where_it_can(
-    tiny, tmp_path, monkeypatch, family, how, is_ours
-):
-    """Of passages; queries have weights from a table. Weights are those of sentence-transformers."""
+def test_our_own_head_computes_splade_where_it_can(tiny, tmp_path, family, how, is_ours):
+    """Its weights are those of sentence-transformers, also where queries have theirs from a table."""
     from sentence_transformers import SparseEncoder
     from sentence_transformers.base.modules import Router, Transformer
     from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
@@ -198,21 +197,17 @@ def test_our_own_head_computes_splade_where_it_can(
         expected = made.encode_document(tiny.passages).to_dense().numpy()
         asked = made.encode_query(tiny.queries).to_dense().numpy()
         made.save(str(tmp_path / name))
-        with monkeypatch.context() as patch:
-            pooled = []  # by sentence-transformers, from the logits of all positions
-            theirs = SpladePooling.forward
-            patch.setattr(
-                SpladePooling,
-                "forward",
-                lambda self, features, theirs=theirs, pooled=pooled: (
-                    pooled.append(1) or theirs(self, features)
-                ),
-            )
+        # which reads the logits of all positions
+        with mock.patch.object(
+            SpladePooling, "forward", autospec=True, side_effect=SpladePooling.forward
+        ) as theirs:
             encoder = Encoder({"model": str(tmp_path / name)})
             (shard,) = encoder.passages(tiny.collection)
-            np.testing.assert_allclose(shard[:].toarray(), expected, atol=1e-4)
-            assert bool(pooled) != is_ours
-            np.testing.assert_allclose(encoder.queries(tiny.queries).toarray(), asked, atol=1e-5)
+            encoded = shard[:].toarray()
+            found = encoder.queries(tiny.queries)
+        assert theirs.called != is_ours
+        np.testing.assert_allclose(encoded, expected, atol=1e-4)
+        np.testing.assert_allclose(found.toarray(), asked, atol=1e-4)
 
 
 def test_a_sparse_model_without_modules_is_read_by_its_own_description(tiny, tmp_path):
