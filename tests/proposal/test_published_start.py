@@ -55,6 +55,7 @@ def test_the_hub_is_used_where_it_answers(new, tmp_path, at_hub):
     ],
 )
 def test_a_model_of_which_training_would_lose_a_part(new, tmp_path, at_hub, file, content, named):
+    (at_hub / file).parent.mkdir(exist_ok=True)
     (at_hub / file).write_text(json.dumps(content))
     with pytest.raises(InputError, match=f"^--encoder.* a/model.*{named}"):
         new(pairs(tmp_path / "q.csv"), "--encoder", "a/model")
