@@ -179,6 +179,8 @@ MUTANTS = [
       "pairs = np.unique(rows * width + ids)", "pairs = rows * width + ids", "finetuning/test_query_table.py"),
     M("queries with weights from a table are regularised", "cdmae/finetuning/regulariser.py",
       "            query_weight = 0.0\n", "            pass\n", "finetuning/test_query_table.py"),
+    M("all processes train the learnt weights of all queries", "cdmae/finetuning/retriever.py",
+      "torch.arange(group.rank, batch.queries, group.size)", "torch.arange(batch.queries)", "finetuning/test_query_table.py"),
     M("R-Drop adds both list-wise losses", "cdmae/finetuning/losses.py",
       "(listwise(first) + listwise(second)) / 2", "(listwise(first) + listwise(second))", "finetuning/test_losses.py finetuning/test_reranker.py"),
     M("the passage-centric loss keeps false negatives", "cdmae/finetuning/losses.py",

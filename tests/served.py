@@ -62,7 +62,7 @@ def judgments_of(engine, folder):
     """Open the judgments in a folder; each system's best two passages are pooled."""
 
     def pool(text):
-        hits = engine.pool(text, "docs", 2)
+        hits = engine.pool(text, "docs", list(engine.systems["docs"]), 2)
         return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
 
     about = {"collection": "docs", "passages": len(TEXTS), "who": "me"}

@@ -15,8 +15,9 @@ from cdmae.config import seeds, systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.files import write_text
-from cdmae.formats import plural
+from cdmae.formats import listed, plural
 from cdmae.log import say
+from cdmae.serving.judging import DEPTH
 
 if TYPE_CHECKING:
     from cdmae.serving.engine import Engine
@@ -37,7 +38,7 @@ def serve(
     judge: Annotated[
         str,
         Option(
-            help="a folder for judgments: adds a page for grading the systems' best ten passages. "
+            help="a folder for judgments: adds a page for grading the systems' best passages. "
             "`source: queries` reads the folder at any time"
         ),
     ] = "",
@@ -49,6 +50,17 @@ def serve(
         str,
         Option(help="a file of queries to judge, one per line; more can be typed on the page"),
     ] = "",
+    depth: Annotated[
+        int, Option(min=1, help="the number of each system's best passages to judge")
+    ] = DEPTH,
+    families: Annotated[
+        bool,
+        Option(
+            "--families",
+            help="judge the passages of the best system of each encoder, of each published model, "
+            "and of each other kind, instead of all systems",
+        ),
+    ] = False,
 ) -> None:
     """Serve a page that answers queries with the systems of a finished run, on this machine.
 
@@ -57,8 +69,11 @@ def serve(
     """
     from cdmae.serving.judging import read_queries
 
-    if (collection or queries) and not judge:
-        raise InputError("--collection and --queries choose what is judged; add --judge FOLDER")
+    if (collection or queries or families or depth != DEPTH) and not judge:
+        raise InputError(
+            "--collection, --queries, --depth and --families choose what is judged; add --judge "
+            "FOLDER"
+        )
     folder = Path(judge).resolve()  # before the working directory changes
     texts = read_queries(Path(queries).resolve()) if queries else []
     config = configured(configfile)
@@ -81,12 +96,15 @@ def serve(
     bound = server.listen(port)
     say(f"loading {plural(len(names), 'system')}")
     engine.warm()
+    pooled = of_families(config, names) if families else names
+    if judge:
+        say(f"pooling the best {depth} passages of {listed(pooled)}")
     app = server.make(
         engine,
         title=config.report.title or "Search",
         best=best,
         threads=machine.here().cores,
-        judging=judging_of(config, engine, folder, judged, texts) if judge else None,
+        judging=judging_of(config, engine, folder, judged, texts, pooled, depth) if judge else None,
     )
     url = f"http://{server.HOST}:{bound.getsockname()[1]}/"
     say(f"open {url}{'judge' if judge else ''} in a browser; Ctrl-C ends the server")
@@ -94,20 +112,38 @@ def serve(
     say("the server has ended")
 
 
+def of_families(config: Config, names: list[str]) -> list[str]:
+    """Return the best system of each encoder, of each published model, and of each other kind."""
+    families: dict[str, list[str]] = {}
+    for name in seeds.first(names):
+        system = config.systems[systems.model_of(config, name) or name]
+        families.setdefault(system.encoder or system.model or system.kind, []).append(name)
+    return [best_system(config, members) for members in families.values()]
+
+
 def judging_of(
-    config: Config, engine: Engine, folder: Path, collection: str, queries: list[str]
+    config: Config,
+    engine: Engine,
+    folder: Path,
+    collection: str,
+    queries: list[str],
+    pooled: list[str],
+    depth: int,
 ) -> Judgments:
-    """Open the folder of judgments, and add queries to it; the user's name goes into the grades."""
-    from cdmae.serving.judging import DEPTH, SPLIT, Judgments, Passage
+    """Open the folder of judgments, and add queries to it; the user's name goes into the grades.
+
+    pooled: the systems whose best `depth` passages are judged.
+    """
+    from cdmae.serving.judging import SPLIT, Judgments, Passage
 
     def pool(text: str) -> list[Passage]:
-        hits = engine.pool(text, collection, DEPTH)
+        hits = engine.pool(text, collection, pooled, depth)
         return [Passage(hit.passage_id, hit.title, hit.text) for hit in hits]
 
     judgments = Judgments(
         folder,
         pool,
-        list(engine.systems[collection]),
+        [f"{name}:{depth}" for name in pooled],
         collection=collection,
         passages=engine.passages(collection),
         who=os.environ.get("USER") or f"user {os.getuid()}",

@@ -44,10 +44,16 @@ def check(model: str, keys: Keys) -> None:
 
 def kind_of_vectors(model: str) -> str:
     """Return the kind of vectors of a folder for sentence-transformers: dense, sparse or multi."""
-    kind = _described(model, "config_sentence_transformers.json").get("model_type")
+    options = _described(model, "config_sentence_transformers.json")
+    return kind_by(options, _described(model, "config.json"))
+
+
+def kind_by(options: dict[str, Any], config: dict[str, Any]) -> str:
+    """Return the kind of vectors by the contents of a folder's two files of settings."""
+    kind = options.get("model_type")
     if kind == SPARSE:
         return "sparse"
-    is_stanford = STANFORD in (_described(model, "config.json").get("architectures") or ())
+    is_stanford = STANFORD in (config.get("architectures") or ())
     return "multi" if kind in MULTI or is_stanford else "dense"
 
 

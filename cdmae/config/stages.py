@@ -227,8 +227,10 @@ class Sparse(Regularised):
     target: Literal["ranking", "recall"] = "ranking"
     """recall (pieces own): weights are shares of the passage's queries with the word [DeepCT]."""
 
-    query_weights: Literal["network", "idf"] = "network"
-    """Weights of queries: by the network, or IDF from a table [Geng et al. 2024]."""
+    query_weights: Literal["network", "idf", "learned"] = "network"
+    """Weights of queries: by the network, a table of IDF, or a table learnt from it [Geng et al.
+    2024].
+    """
 
     def __post_init__(self) -> None:
         """Refuse a regression without a layer of its own."""

@@ -50,7 +50,7 @@ class Sparsity:
         pair of query and passage; query_entries, passage_entries: positive weights per text.
         """
         query_weight = self.grown(step) * self.stage.query_flops
-        if self.stage.query_weights == "idf":
+        if self.stage.query_weights != "network":
             query_weight = 0.0
         passage_weight = self.grown(step) * self.stage.passage_flops
         penalty = query_weight * losses.flops(queries) + passage_weight * losses.flops(passages)

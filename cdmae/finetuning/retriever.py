@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from cdmae.config.stages import AnyRetriever, Regularised, Retriever, Unified
@@ -106,6 +107,7 @@ class RetrieverTask(FineTuning):
         group = self.group
         device = next(network.parameters()).device
         head = heads.of(stage.head)
+        is_learned = stage.query_weights == "learned"
         cuts = sequences.chunks(batch.sequences.lengths, self.budget, group.rank, group.size)
         packs = [packed.pack(batch.sequences.take(cut), device) for cut in cuts]
         memories: list[dict[str, Tensor]] = [{} for _ in cuts]
@@ -117,8 +119,9 @@ class RetrieverTask(FineTuning):
                 memory = memories[chunk]
                 return head.vectors(network, pack, stage, generator=generator, memory=memory)
 
-        def loss(vectors: Tensor, *judged: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-            texts = batch.texts(vectors, network)
+        def loss(vectors: Tensor, *more: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            asked, *judged = more if is_learned else (batch.weights, *more)
+            texts = replace(batch, weights=asked).texts(vectors, network)
             value, numbers = objective(texts, batch, stage, self.sparsity, step, *judged)
             shares = {"loss": value, **numbers}
             return value, {name: number.detach() / group.size for name, number in shares.items()}
@@ -126,6 +129,10 @@ class RetrieverTask(FineTuning):
         rows = batch.rows(network)
         own = [packed.put(rows.take(cut).values, device) for cut in cuts]
         inputs = [Cached(encode, own, len(rows.values))]
+        if is_learned:
+            share = torch.arange(group.rank, batch.queries, group.size)
+            weights = batch.weights[share]
+            inputs.append(Cached(lambda _: table.learned(weights, network), [share], batch.queries))
         if self.joint:
             inputs.append(joint.scores(self.joint, batch.pairs, self, step))
         return cached_backward(inputs, loss, group, scaler)
@@ -163,12 +170,15 @@ def set_up(
         return recall.set_up(name, model, data, stage, seed, group)
     device = group.device
     model.network.to(device)
-    if stage.query_weights == "idf":
-        words = sparse.width(model.network)
+    is_learned = stage.query_weights == "learned"
+    words = sparse.width(model.network)
+    if stage.query_weights == "idf" or (is_learned and model.table is None):
         found = data.share(
             "idf", lambda: {"table": table.idf(data.passages, model.vocabulary, words)}
         )
         model = replace(model, table=np.array(found["table"]))
+    if is_learned:
+        table.start_learning(model.network, words)
     teacher = Teacher.read(inputs.scores, data.share) if inputs.scores else None
     if teacher and stage.margin_bins:
         examples = replace(data.examples, chances=teacher.balance(stage.margin_bins))
@@ -178,7 +188,7 @@ def set_up(
     sparsity = None
     if isinstance(stage, Regularised):
         steps = steps_of(stage, len(data.examples), name)
-        sparsity = Sparsity(stage, name, steps, sparse.width(model.network))
+        sparsity = Sparsity(stage, name, steps, words)
     if not stage.temperature:
         rows = data.examples.order(0, stage.queries)[: stage.queries]
         first = RetrieverTask(name, model, data, stage, seed, group).draw(rows, 0)

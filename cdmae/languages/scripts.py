@@ -37,6 +37,12 @@ _END = re.compile(
     "|[。！？｡।॥။។][」』”’）)]*"
     r"|[\u0e00-\u0eff](?=\s+[\u0e00-\u0eff])"
 )
+# Before a name or a number, a sentence goes on after these words. English has none here.
+_ABBREVIATION = re.compile(
+    "Abb|Avv?|Bd|Bpk|Chr|Dipl|Doç|[Dd]ott|[Dd]rs?|Dra|[FH]r|hr|Ing|Ir|Jl|Kap|Lic|MM|Me|Mgr|Mme|Nr|Ny"
+    "|[Pp]rof|Profa|Sig|Sn|Sra?|Srta|Str?|Tn|Uds?|bijv|bzw|ca|dhr|gen|inkl|inż|ks|mevr|mgr|nr|płk|sog"
+    "|str|ul|vgl|św|акад|вул|г-жа|г-н|гг|доц|им|ім|проф|пр|св|стр|ул|డా|ডা|মো|डॉ|पं|प्रो"
+)
 
 AUTO = "auto"  # the language that `language_of` chooses
 CHARACTERS = "characters"  # any language, by pairs of characters where a script has no spaces
@@ -102,12 +108,22 @@ def unwrapped(text: str) -> str:
     return text if text.isascii() else _BREAK.sub("", text)
 
 
-def first_sentence(text: str) -> str:
-    """Return the first sentence of a paragraph, by the marks of its script."""
+def first_sentence(text: str, language: str) -> str:
+    """Return the first sentence of a paragraph, by the marks of its script.
+
+    In any language but English, no sentence begins with a digit after a full stop. In German, a
+    full stop after a number up to 99 makes it an ordinal: am 3. Oktober.
+    """
     for end in _END.finditer(text):
         following = end["next"]
-        if not following or (following.isalnum() and not following.islower()):
-            return text[: end.end()]
+        if following and (following.islower() or not following.isalnum()):
+            continue
+        if end[0] == "." and language != "en":
+            last = re.split(r"[\s(\[\"'«„“‘]", text[: end.start()])[-1]
+            is_ordinal = language == "de" and last.isdigit() and len(last) <= 2
+            if following.isdigit() or is_ordinal or _ABBREVIATION.fullmatch(last):
+                continue
+        return text[: end.end()]
     return text
 
 

@@ -163,7 +163,7 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
     """
     described = DEFAULTS | described
     model = _load(encoder, kind, described, new_head=kind == "reranker", seed=seed)
-    linear.start_layers(model.network, heads.described_by(described).layers(described), seed)
+    linear.start_layers(model.network, heads.layers(described), seed)
     network = model.network
     if kind == "reranker" and network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
@@ -183,7 +183,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     layers = {}
     if model.kind == "retriever":
         head = heads.described_by(settings)
-        layers = head.layers(settings)
+        layers = heads.layers(settings)
         linear.write_layers(network, layers, folder)
         prompts = {PROMPTS[key]: prompt.text for key, prompt in model.prompts.items()}
         head.write(folder, model, prompts)
@@ -192,7 +192,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     else:  # its scores are raw logits
         network.config.sentence_transformers = {"activation_fn": IDENTITY}
         network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
-    networks.write(folder, network, tuple(f"{name}." for name in layers))
+    networks.write(folder, network, (table.SCALES, *(f"{name}." for name in layers)))
     metadata.write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     if model.table is not None:
         table.write(folder, model)
@@ -208,7 +208,7 @@ def load(folder: Path | str, kind: str, **described: Any) -> Model:
     """
     described = check(folder, kind) | described
     model = _load(folder, kind, described)
-    linear.load_layers(model.network, heads.described_by(described).layers(described), folder)
+    linear.load_layers(model.network, heads.layers(described), folder)
     return model
 
 
@@ -269,7 +269,7 @@ def _load(
     settings = pick(described, DEFAULTS)
     if head is multi:
         settings |= multi.reading(described, folder)
-    if settings["query_weights"] == "idf":
+    if settings["query_weights"] != "network":
         settings["table"] = table.read(folder)
     prompts = {key: Prompt.read(described[key], folder) for key in PROMPTS if described.get(key)}
     return Model(

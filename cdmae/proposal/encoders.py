@@ -22,6 +22,7 @@ OTHER = "ibm-granite/granite-embedding-97m-multilingual-r2"
 DESCRIPTIONS = ["*.json", "*/config.json", "*.txt", "*.model"]
 # modules of sentence-transformers that training keeps
 KEPT = ("Transformer", "Pooling", "Normalize", "MLMTransformer", "SpladePooling")
+SPLADE = {"pooling_strategy": "max", "activation_function": "relu"}  # of our own sparse head
 
 
 @dataclass(frozen=True)
@@ -110,13 +111,15 @@ def _described(model: str, folder: Path) -> Encoder:
     lost = [f"its module {kind}" for kind in kinds if kind not in KEPT]
     if pooling not in ("cls", "mean"):
         lost.append(f"its pooling {pooling}")
+    splade = SPLADE | _json(folder / "1_SpladePooling/config.json")
+    lost += [f"its {key} {splade[key]}" for key, own in SPLADE.items() if splade[key] != own]
     if config.get("model_type") not in pretrained.FAMILIES:
         lost.append(f"its model_type {config.get('model_type')}")
     if lost:
         raise InputError(
             f"--encoder: training does not keep a part of {model}: {', '.join(lost)}; expected "
-            f"pooling cls or mean, and one of {', '.join(pretrained.FAMILIES)}; --no-train "
-            "measures the model as it is"
+            "pooling cls or mean, or SPLADE's max and relu, and one of "
+            f"{', '.join(pretrained.FAMILIES)}; --no-train measures the model as it is"
         )
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts") or {}
     of_passages = [prompts[name] for name in ("document", "passage", "corpus") if name in prompts]

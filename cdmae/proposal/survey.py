@@ -157,9 +157,10 @@ def survey(source: str, path: Path, settings: dict[str, Any]) -> Survey:
     collection = reader.load()
     rows = list(islice(collection.rows(), SAMPLE))
     texts = [f"{title} {text}" for _, title, text in rows]
+    language = scripts.language_of(texts)
     made = {}
     for method in METHODS:
-        parts = [divided(name, title, text, method) for name, title, text in rows]
+        parts = [divided(*row, method, language) for row in rows]
         made[method] = len({each[0] for each in parts if each}) / max(1, len(rows))
     queries = [text for frame in collection.queries.values() for text in frame["text"]]
     read = set(reader.depends())
@@ -170,7 +171,7 @@ def survey(source: str, path: Path, settings: dict[str, Any]) -> Survey:
         passages=len(collection.passages),
         judged=collections.relevant_queries(collection),
         unjudged=[split for split, has in reader.judged().items() if not has],
-        language=scripts.language_of(texts),
+        language=language,
         made=made,
         unread=[str(file.relative_to(path)) for file in unread],
         texts=texts[:PIECES],

@@ -2,7 +2,8 @@
 
 Vectors are always compared by inner product. The vectors of a dense model with cosine similarity
 are normalised, which is equivalent; models that use a distance are rejected. A `SparseEncoder`
-returns sparse matrices, and a `MultiVectorEncoder` a vector per word-piece.
+returns sparse matrices, and a `MultiVectorEncoder` a vector per word-piece. Our own sparse head
+computes SPLADE's weights where it can (`_use_own_head`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.log import Progress, say
 from cdmae.models import networks
-from cdmae.models.ragged import starts_of
+from cdmae.models.checkpoint import Head
+from cdmae.models.heads import sparse as sparse_head
+from cdmae.models.packed import pack
+from cdmae.models.ragged import Ragged, starts_of
 from cdmae.retrieval import asking, kinds
 from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.retrieval.shards import Shard, Vectors, cut
@@ -36,8 +40,9 @@ if TYPE_CHECKING:
 
 SHARD = 1 << 12  # passages, at most minutes of a slow model; a multiple of `READ`
 READ = 1024  # passages that are read and sorted by length together
-# texts per batch; the scores of 8 texts of 512 word-pieces x 30,522 take 0.5 GB, several times
-BATCHES = {"dense": 64, "sparse": 8, "multi": 64}
+# texts per batch; in sentence-transformers, the logits of 16 texts of 512 word-pieces x 30,522 take
+# 1 GB, several times
+BATCHES = {"dense": 64, "sparse": 16, "multi": 64}
 CLASSES = {
     "dense": "SentenceTransformer",
     "sparse": "SparseEncoder",
@@ -106,7 +111,8 @@ class Encoder:
         how = {"prompt": prompt or None, "batch_size": BATCHES[kind], "show_progress_bar": False}
         encode = partial(getattr(model, f"encode_{task}"), texts, **how)
         if kind == "sparse":
-            found = _matrix(encode(save_to_cpu=True))
+            encoded = encode(save_to_cpu=True, convert_to_sparse_tensor=False)
+            found = sparse.csr_array(encoded.float().numpy())
             numbers = found.data
         elif kind == "multi":
             # the word-pieces of the vectors are unknown
@@ -123,16 +129,6 @@ class Encoder:
                 "damaged; use another"
             )
         return found
-
-
-def _matrix(encoded: torch.Tensor) -> sparse.csr_array:
-    """Convert a sparse tensor [n, D] to a matrix without stored zeros."""
-    encoded = encoded.coalesce()
-    rows, columns = encoded.indices().numpy()
-    values = encoded.values().numpy().astype(np.float32)
-    matrix = sparse.csr_array((values, (rows, columns)), shape=tuple(encoded.shape))
-    matrix.eliminate_zeros()
-    return matrix
 
 
 # --- loading --------------------------------------------------------------------------------------
@@ -160,6 +156,8 @@ def load(model: str, length: int = 0, head: str = "auto") -> Loaded:
         loaded = make(name, trust_remote_code=False, device=device, **where_from)
         if Path(name).is_dir():
             _check_weights(loaded)
+        if kind == "sparse":
+            _use_own_head(loaded)
     if loaded.similarity_fn_name not in COMPARED[kind]:
         raise InputError(
             f"the model {model} compares vectors by {loaded.similarity_fn_name}; expected "
@@ -186,19 +184,16 @@ def _kind(name: str, where_from: dict[str, Any]) -> str:
         file = load_file_path(name, file_name, **where_from)
         return read_json(Path(file)) if file else {}
 
-    model_type = described("config_sentence_transformers.json").get("model_type")
-    architecture = (described("config.json").get("architectures") or [""])[0]
-    if model_type in pretrained.MULTI or architecture == pretrained.STANFORD:
-        return "multi"
-    if model_type == pretrained.SPARSE:
-        return "sparse"
+    config = described("config.json")
+    kind = pretrained.kind_by(described("config_sentence_transformers.json"), config)
+    architecture = (config.get("architectures") or [""])[0]
     unclear = architecture.endswith(("ForMaskedLM", "ForSequenceClassification"))
-    if unclear and not described("modules.json"):
+    if kind == "dense" and unclear and not described("modules.json"):
         raise InputError(
             f"{architecture} without modules.json does not make vectors; expected another model, "
             "head: dense, for the mean of its states, or head: sparse, for SPLADE"
         )
-    return "dense"
+    return kind
 
 
 def _check_weights(model: Loaded) -> None:
@@ -211,6 +206,36 @@ def _check_weights(model: Loaded) -> None:
     damaged += sorted(key for key, *_ in found["mismatched_keys"])
     if damaged:
         raise InputError(f"its files lack {len(damaged)} weights of the network: {damaged[0]}")
+
+
+def _use_own_head(model: SparseEncoder) -> None:
+    """Let our own sparse head compute SPLADE's weights: it never holds the logits of all positions.
+
+    sentence-transformers computes what the head cannot: sums over positions, and networks that are
+    not of `pretrained.FAMILIES`.
+    """
+    for chain in model.modules():  # a Router has one for queries, and one for passages
+        parts = list(chain.children())
+        if [type(part).__name__ for part in parts[1:]] != ["SpladePooling"]:
+            continue
+        read, pooling = parts
+        network = read.auto_model
+        is_known = network.config.model_type in pretrained.FAMILIES
+        if is_known and pooling.pooling_strategy == "max":
+            read.forward = dict  # the pooling gets the word-pieces
+            is_twice = pooling.activation_function == "log1p_relu"
+            pooling.forward = partial(_weigh, network.float(), is_twice)
+
+
+def _weigh(
+    network: torch.nn.Module, is_twice: bool, features: dict[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Return SPLADE's weights of padded texts; is_twice: their logarithms log(1 + w)."""
+    seen = features["attention_mask"].bool().numpy(force=True)
+    ids = features["input_ids"].numpy(force=True)[seen]
+    batch = pack(Ragged(ids, starts_of(seen.sum(1))), network.device)
+    weights = sparse_head.vectors(network, batch, Head())
+    return {"sentence_embedding": weights.log1p() if is_twice else weights}
 
 
 def kind_of(model: Loaded) -> str:

@@ -83,10 +83,10 @@ class Engine:
         hits = self._hits(described, answer, collection, count)
         return Result(system, time.perf_counter() - begun, hits)
 
-    def pool(self, text: str, collection: str, count: int) -> list[Hit]:
-        """Return the union of all systems' best `count` passages."""
+    def pool(self, text: str, collection: str, systems: list[str], count: int) -> list[Hit]:
+        """Return the union of the systems' best `count` passages."""
         found: dict[int, Hit] = {}
-        for system in self.systems[collection]:
+        for system in systems:
             for hit in self.search(text, system, collection, count).hits:
                 found.setdefault(hit.row, hit)
         return list(found.values())

@@ -27,7 +27,7 @@ GRADES = {  # of TREC Deep Learning
     3: "perfectly relevant",
 }
 SKIPPED = None
-DEPTH = 10  # passages of each system in a pool
+DEPTH = 10  # passages of each system in a pool, by default
 SPLIT = "test"
 FILE = "judgments.sqlite"
 WAIT = 60  # seconds for the transaction of another window or process
@@ -66,7 +66,8 @@ class Judgments:
     ) -> None:
         """Open the folder of judgments, or create it.
 
-        pool: returns the pooled passages of a query. systems: the names of the pooled systems.
+        pool: returns the pooled passages of a query. systems: the names of the pooled systems, each
+        with its number of passages.
         collection, passages: the name of the judged collection and its size. who: the name of the
         person who judges.
 

@@ -16,6 +16,7 @@ FOLDERS = [
     ("retriever", {"pooling": "mean", "similarity": "cosine"}),
     ("sparse", {"flops_warmup": 1.0}),
     ("sparse", IDF),
+    ("sparse", IDF | {"query_weights": "learned"}),
     ("unified", {"temperature": 2.0, "dense_temperature": 4.0, "flops_warmup": 1.0}),
     ("multi", {}),
     ("multi", {"expansion": "attended", "skip_punctuation": False}),

@@ -1,11 +1,22 @@
 """Sparse retrievers whose queries have weights from a table: no network runs for a query."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from tiny_training import encoder, gradients, learn, same, stage, task_of
+from tiny_training import (
+    ALONE,
+    encoder,
+    gradients,
+    learn,
+    same,
+    stage,
+    task_of,
+    together,
+    train,
+)
 
 from cdmae.finetuning import losses
 from cdmae.models import checkpoint, packed, sequences
@@ -32,8 +43,10 @@ def test_the_idf_of_word_pieces_by_hand(tiny, monkeypatch):
     assert np.count_nonzero(weights) == 2
 
 
-def test_the_loss_is_that_of_table_times_passages_and_only_passages_learn(tiny, tmp_path):
-    recipe = stage("sparse", **RECIPE)
+@pytest.mark.parametrize("query_weights", ["idf", "learned"])
+def test_the_loss_is_that_of_table_times_passages(tiny, tmp_path, query_weights):
+    """The network's gradient is only of passages; a learnt table has a gradient of its own."""
+    recipe = stage("sparse", **RECIPE | {"query_weights": query_weights})
     start = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     model = checkpoint.start_model(start, "retriever", **recipe.model())
     task = task_of(tiny, recipe, model)
@@ -45,6 +58,8 @@ def test_the_loss_is_that_of_table_times_passages_and_only_passages_learn(tiny, 
     read = sequences.texts(model, "query", task.data.queries, task.data.examples.queries[:6])
     queries = torch.from_numpy(table.weigh(read, task.model.table).toarray()).double()
     network.zero_grad()
+    if query_weights == "learned":
+        queries = queries * (1 + 50 * network.query_scales).relu()
     texts = packed.pack(batch.sequences, torch.device("cpu"))
     weights = sparse.vectors(network, texts, recipe)
     excluded = torch.from_numpy(batch.excluded)
@@ -53,3 +68,40 @@ def test_the_loss_is_that_of_table_times_passages_and_only_passages_learn(tiny, 
     loss.backward()
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
     same(found, gradients(network))
+
+
+def test_learnt_weights_begin_at_idf_and_the_next_training_goes_on_from_them(tiny, tmp_path):
+    recipe = stage("sparse", epochs=1, **RECIPE | {"query_weights": "learned"})
+    tables = {}
+    for name, changed, after in (
+        ("idf", replace(recipe, query_weights="idf"), None),
+        ("still", replace(recipe, learning_rate=1e-30), None),
+        ("first", recipe, None),
+        ("after", replace(recipe, learning_rate=1e-30), "first"),
+    ):
+        more = {"after": tmp_path / after / "model"} if after else {}
+        folder = train(tiny, tmp_path / name, changed, **more)
+        tables[name] = checkpoint.load(folder, "retriever").table
+    assert (tables["still"] == tables["idf"]).all()
+    assert (tables["first"] >= 0).all() and abs(tables["first"] - tables["idf"]).max() > 0.01
+    assert (tables["after"] == tables["first"]).all()
+
+
+def test_processes_together_learn_the_same_table(tiny, tmp_path):
+    recipe = stage("sparse", **RECIPE | {"query_weights": "learned"})
+    start = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+
+    tasks = []
+    for _ in range(2):
+        model = checkpoint.start_model(start, "retriever", **recipe.model())
+        tasks.append(task_of(tiny, recipe, model))
+        model.network.double()
+
+    def work(group):
+        task = tasks[group.rank]
+        return learn(task.model, task.draw(np.arange(6), 0), recipe, group)[1]
+
+    alone = work(ALONE)
+    assert "query_scales" in alone
+    for found in together(2, work):
+        same(found, alone)

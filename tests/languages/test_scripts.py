@@ -53,14 +53,30 @@ def test_a_script_without_a_language_of_lucene_is_read_by_words():
 
 
 def test_the_first_sentence_ends_at_the_mark_of_its_script(language):
-    assert scripts.first_sentence(joined(language)) == SENTENCES[language][0]
+    assert scripts.first_sentence(joined(language), language) == SENTENCES[language][0]
 
 
-def test_a_sentence_goes_on_after_an_abbreviation_and_closes_its_quotation():
-    assert scripts.first_sentence("Use e.g. water. Dry it.") == "Use e.g. water."
-    assert scripts.first_sentence("J. Smith of the U.S. Army left. He won.")[-5:] == "left."
-    assert scripts.first_sentence("Es gibt z. B. Äpfel. Und Birnen.") == "Es gibt z. B. Äpfel."
-    assert scripts.first_sentence("他说：「洗！」然后走。") == "他说：「洗！」"
+@pytest.mark.parametrize(
+    ("language", "first", "rest"),
+    [
+        ("en", "Use e.g. Water.", "Dry it."),
+        ("en", "J. Smith of the U.S. Army left.", "He won."),
+        ("en", "See part 3.", "2 pages are left."),
+        ("de", "Wir trafen uns am 3. Oktober.", "Es regnete."),
+        ("de", "Das war im Jahr 1945.", "Danach kam der Frieden."),
+        ("de", "Dr. Müller und (Prof. Meier) lehren z. B. Chemie, s. Bd. II.", "Und Physik."),
+        ("fr", "M. Dupont et Mme. Martin voient la fig. 3.", "Elle est belle."),
+        ("fr", "Il y en a 12.", "Les autres sont partis."),
+        ("ru", "М. Горький и проф. Иванов жили на ул. Ленина.", "Они писали."),
+        ("hi", "डॉ. शर्मा यहाँ आए।", "वे बैठे।"),
+        ("es", "El Dr. Pérez y la Sra. Gil vinieron.", "Ella habló."),
+        ("zh", "他说：「洗！」", "然后走。"),
+        ("de", ".", "Punkt."),
+    ],
+)
+def test_a_sentence_goes_on_after_an_abbreviation_and_closes_its_quotation(language, first, rest):
+    between = "" if language == "zh" else " "
+    assert scripts.first_sentence(f"{first}{between}{rest}".strip(), language) == first
 
 
 def test_words_contain_everything_but_spaces(language):
@@ -79,7 +95,7 @@ def test_passages_and_made_queries_have_words_of_their_script(language):
     assert len(cut) > 2
     assert all(len(scripts.words(passage)) <= 10 for passage in cut)
     assert "".join(cut).replace(" ", "") == whole.replace(" ", "")
-    query, _, rest = pseudo.divided("p1", "", whole, "first_sentence")
+    query, _, rest = pseudo.divided("p1", "", whole, "first_sentence", language)
     assert query == SENTENCES[language][0]
     assert query not in rest
     query, _, rest = pseudo.divided("p1", "", whole, "span")

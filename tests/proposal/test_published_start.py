@@ -51,9 +51,11 @@ def test_the_hub_is_used_where_it_answers(new, tmp_path, at_hub):
         ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}, "pooling max"),
         ("1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}, r"pooling cls\+mean"),
         ("modules.json", [{"type": "models.Dense"}], "module Dense"),
+        ("1_SpladePooling/config.json", {"pooling_strategy": "sum"}, "pooling_strategy sum"),
     ],
 )
 def test_a_model_of_which_training_would_lose_a_part(new, tmp_path, at_hub, file, content, named):
+    (at_hub / file).parent.mkdir(exist_ok=True)
     (at_hub / file).write_text(json.dumps(content))
     with pytest.raises(InputError, match=f"^--encoder.* a/model.*{named}"):
         new(pairs(tmp_path / "q.csv"), "--encoder", "a/model")

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
+import tiny_models
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -13,6 +15,7 @@ from cdmae.retrieval import external, vectors
 from cdmae.retrieval.external import Encoder, load
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import read_vectors
+from cdmae.tokens.tokenise import load_tokenizer
 
 DEPTH = 40
 
@@ -158,6 +161,53 @@ def test_a_language_model_searches_as_splade_where_the_config_says_so(tiny):
         logits = AutoModelForMaskedLM.from_pretrained(tiny.encoder)(**read).logits
     weights = (torch.log1p(torch.relu(logits)) * read["attention_mask"][..., None]).amax(1)
     np.testing.assert_allclose(found.toarray(), weights.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "how", "is_ours"),
+    [
+        ("bert", {}, True),
+        ("distilbert", {}, True),
+        ("modernbert", {}, True),
+        ("bert", {"activation_function": "log1p_relu"}, True),
+        ("bert", {"pooling_strategy": "sum"}, False),
+    ],
+)
+def test_our_own_head_computes_splade_where_it_can(tiny, tmp_path, family, how, is_ours):
+    """Its weights are those of sentence-transformers, also where queries have theirs from a table."""
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.base.modules import Router, Transformer
+    from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding, SpladePooling
+
+    tokenizer = load_tokenizer(tiny.encoder)
+    network = tiny_models.model(family, "encoder", vocab_size=len(tokenizer))
+    network.save_pretrained(tmp_path / "network")
+    tokenizer.save_pretrained(tmp_path / "network")
+    splade = [
+        Transformer(str(tmp_path / "network"), transformer_task="fill-mask"),
+        SpladePooling(**how),
+    ]
+    table = SparseStaticEmbedding(tokenizer, weight=torch.arange(len(tokenizer)) / 9)
+    for name, modules in (
+        ("whole", splade),
+        ("routed", [Router({"query": [table], "document": splade}, "document")]),
+    ):
+        made = SparseEncoder(modules=modules, device="cpu")
+        splade[0].max_seq_length = 16
+        expected = made.encode_document(tiny.passages).to_dense().numpy()
+        asked = made.encode_query(tiny.queries).to_dense().numpy()
+        made.save(str(tmp_path / name))
+        # which reads the logits of all positions
+        with mock.patch.object(
+            SpladePooling, "forward", autospec=True, side_effect=SpladePooling.forward
+        ) as theirs:
+            encoder = Encoder({"model": str(tmp_path / name)})
+            (shard,) = encoder.passages(tiny.collection)
+            encoded = shard[:].toarray()
+            found = encoder.queries(tiny.queries)
+        assert theirs.called != is_ours
+        np.testing.assert_allclose(encoded, expected, atol=1e-4)
+        np.testing.assert_allclose(found.toarray(), asked, atol=1e-4)
 
 
 def test_a_sparse_model_without_modules_is_read_by_its_own_description(tiny, tmp_path):

@@ -10,7 +10,9 @@ from served import Systems, engine_of
 
 from cdmae.collections.sources import queries
 from cdmae.collections.store import Collection, read_qrels, table_of, write_collection
-from cdmae.commands.serving import judging_of
+from cdmae.commands import serving
+from cdmae.commands.serving import judging_of, of_families
+from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.retrieval import asking
 from cdmae.serving import judging
@@ -115,8 +117,15 @@ def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
     asked = {"measures": ("RR@10", "Judged@10"), "lengths": {"docs": 64}}
     config = SimpleNamespace(evaluation=SimpleNamespace(**asked))
     texts = read_queries(tmp_path / "queries.txt")
-    made = judging_of(config, engine, tmp_path / "judged", "docs", texts)
+
+    def opened(systems, depth):
+        return judging_of(config, engine, tmp_path / "judged", "docs", texts, systems, depth)
+
+    made = opened(["words"], 1)
     (query,) = made.queries()
+    assert [passage.passage_id for passage in made.pool(query)] == ["p0"]
+    assert len(opened(["words"], 2).pool(query)) == 2
+    made = opened(["words", "vectors"], 2)
     assert len(made.pool(query)) == 4
     made.grade(query, "p0", 2)
     overlay = yaml.safe_load((tmp_path / "judged/evaluation.yaml").read_text())
@@ -131,3 +140,13 @@ def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
     write_collection(tmp_path / "out", settings.load())
     assert (tmp_path / "out/passages.parquet").samefile(engine.folders["docs"] / "passages.parquet")
     assert read_qrels(tmp_path / "out", "test")["grade"].tolist() == [2]
+
+
+def test_a_family_of_systems_is_pooled_by_its_best(values, monkeypatch):
+    """The stages of an encoder, with any seed, are one family; here the last system is the best."""
+    values["seed"] = [7, 8]
+    config = load(values)
+    assert {"one@8", "three@8"} <= {*config.systems}
+    monkeypatch.setattr(serving, "best_system", lambda config, names: names[-1])
+    found = of_families(config, [*config.systems])
+    assert found == ["bm25", "three", "cross", "fused", "foreign"]

@@ -34,7 +34,7 @@ from cdmae.collections import Derived, Nested, judged, tables
 from cdmae.collections.folders import table_at
 from cdmae.errors import InputError
 from cdmae.fields import HomePath, Natural, settings
-from cdmae.languages.scripts import first_sentence, word_spans, words
+from cdmae.languages.scripts import first_sentence, language_of, word_spans, words
 from cdmae.terminal import printable
 
 if TYPE_CHECKING:
@@ -110,9 +110,10 @@ class Settings(Derived):
         for _, (owner, query) in tables.texts(Path(self.texts)) if self.texts else ():
             written.setdefault(owner, query)
         methods = CUT if self.method == "mixed" else (self.method,)
+        language = language_of(text for _, _, text in base.rows())
         for passage in base.rows():
             name, title, text = passage
-            found = [divided(name, title, text, method) for method in methods if method in CUT]
+            found = [divided(*passage, method, language) for method in methods if method in CUT]
             query = written.pop(name, "")
             if len(words(query)) >= LEAST_QUERY:
                 found.append((query, title, text))
@@ -165,17 +166,20 @@ class Settings(Derived):
         return frame.head(most).sort_index()
 
 
-def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, str] | None:
+def divided(
+    name: str, title: str, text: str, method: str, language: str = "en"
+) -> tuple[str, str, str] | None:
     """Divide a passage into a query and the remaining title and text.
 
-    Returns None if the passage is too short, or if the part of it cannot be a query.
+    language: of the text, which decides where its first sentence ends. Returns None if the passage
+    is too short, or if the part of it cannot be a query.
     """
     if method == "title":
         query = title
         title = ""
         rest = text
     elif method == "first_sentence":
-        query = next(filter(is_query, _first_sentences(text)), "")
+        query = next(filter(is_query, _first_sentences(text, language)), "")
         rest = re.sub(r"\n{3,}", "\n\n", text.replace(query, "", 1)).strip()
     else:
         spans = word_spans(text)
@@ -190,11 +194,11 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
     return (query, title, rest) if is_long_enough else None
 
 
-def _first_sentences(text: str) -> Iterator[str]:
+def _first_sentences(text: str, language: str) -> Iterator[str]:
     """Yield the first sentence of each paragraph; indented paragraphs are code."""
     for paragraph in text.strip("\n").split("\n\n"):
         if not paragraph.startswith("    "):
-            yield first_sentence(paragraph.strip())
+            yield first_sentence(paragraph.strip(), language)
 
 
 def is_query(text: str) -> bool:

@@ -4,8 +4,8 @@ A head's file is named as in the config, where the head is a class of `cdmae.con
 has these parts:
 
 - `NETWORK`: the kind of network that it reads (of `cdmae.models.architectures.KINDS`).
-- ``layers(described)``: the linear layers that it adds to the network (`cdmae.models.linear`);
-  described: the contents of ``cdmae.json``.
+- ``layers(described)``: the linear layers that it adds to the network (`cdmae.models.linear`), if
+  it adds any; described: the contents of ``cdmae.json``.
 - ``write(folder, model, prompts)``: writes what other libraries need to load the folder.
 - ``width(network)``: the dimensions of its vectors.
 - ``vectors(network, packed, settings, generator=..., memory=...)``: the vectors of packed texts
@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from cdmae.models.heads import dense, multi, own, sparse, unified
+from cdmae.models.linear import Layers
 
 HEADS: dict[str, ModuleType] = {
     "dense": dense,
@@ -38,3 +39,9 @@ def of(name: str) -> ModuleType:
 def described_by(described: Mapping[str, Any]) -> ModuleType:
     """Return the module that reads and writes a model with these keys of ``cdmae.json``."""
     return own if described["pieces"] == "own" else of(described["head"])
+
+
+def layers(described: Mapping[str, Any]) -> Layers:
+    """Return the linear layers that a model with these keys of ``cdmae.json`` has."""
+    head = described_by(described)
+    return head.layers(described) if hasattr(head, "layers") else {}

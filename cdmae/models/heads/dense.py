@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor, nn
 
 from cdmae.models import metadata, transformer
-from cdmae.models.linear import Layers
 from cdmae.models.packed import Packed
 
 if TYPE_CHECKING:
@@ -18,11 +17,6 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 NETWORK = "retriever"
-
-
-def layers(described: Mapping[str, Any]) -> Layers:
-    """Return the layers that the head adds: none."""
-    return {}
 
 
 def write(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:

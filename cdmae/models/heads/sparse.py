@@ -31,7 +31,6 @@ from torch.nn import functional
 from cdmae.models import architectures, metadata, transformer
 from cdmae.models.heads import own
 from cdmae.models.largest import counter, largest
-from cdmae.models.linear import Layers
 from cdmae.models.packed import WIDTH, Layout, Packed
 
 if TYPE_CHECKING:
@@ -196,11 +195,6 @@ class _Weights(torch.autograd.Function):
 
 
 # --- files ----------------------------------------------------------------------------------------
-
-
-def layers(described: Mapping[str, Any]) -> Layers:
-    """Return the layers that the head adds: none, it is the network's LM head."""
-    return {}
 
 
 def write(folder: Path, model: Model, prompts: Mapping[str, str]) -> None:

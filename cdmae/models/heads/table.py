@@ -9,6 +9,10 @@ The score is sum_t q_t w_t, where w are the weights of the passage by the sparse
 Formal et al. 2021, arXiv 2109.10086; with IDF: Geng et al. 2024, arXiv 2411.04403, and `get_idf.py`
 in their code). Special tokens have the weight 0.
 
+With `query_weights: learned` the weight is idf(t) ReLU(1 + 50 s_t). s_t begins at 0 and is trained
+with the network; under Adam, the factor 50 makes its learning rate 50 times the network's, as in
+sentence-transformers' example (1e-3 and 2e-5).
+
     P  passages        Q  queries        V  word-pieces
 """
 
@@ -18,8 +22,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from safetensors.numpy import load_file, save_file
 from scipy import sparse
+from torch import Tensor, nn
+from torch.nn import functional
 
 from cdmae.files import write_json
 from cdmae.models import metadata
@@ -37,6 +44,8 @@ FILE = f"{TABLE}/model.safetensors"
 BLOCK = 1 << 20  # passages that are counted at a time
 MODULES = "sentence_transformers.sparse_encoder.models"
 ROUTER = "sentence_transformers.models.Router"
+SCALES = "query_scales"  # the network's attribute with s
+PACE = 50
 
 
 def idf(passages: Tokens, vocabulary: Vocabulary, width: int) -> np.ndarray:
@@ -61,6 +70,17 @@ def weigh(read: Ragged, table: np.ndarray) -> sparse.csr_array:
     return found
 
 
+def start_learning(network: nn.Module, words: int) -> None:
+    """Add s to a network, float32 [V]."""
+    network.register_parameter(SCALES, nn.Parameter(torch.zeros(words)))
+
+
+def learned(weights: Tensor, network: nn.Module) -> Tensor:
+    """Scale weights from the initial table, [..., V], by what the network has learnt."""
+    scales = getattr(network, SCALES)
+    return weights.to(scales) * functional.relu(1 + PACE * scales)
+
+
 def write(folder: Path, model: Model) -> None:
     """Write the table into a model's folder, as sentence-transformers' `SparseEncoder` reads it.
 
@@ -69,8 +89,13 @@ def write(folder: Path, model: Model) -> None:
     room = model.lengths["query_length"] - FRAME  # the library adds no special tokens to a query
     (folder / TABLE).mkdir()
     metadata.write_tokenizer(folder / TABLE, folder, longest=room)
-    write_json(folder / TABLE / "config.json", {"frozen": True})
-    save_file({"weight": model.table}, folder / FILE, {"format": "pt"})
+    is_learned = model.query_weights == "learned"
+    write_json(folder / TABLE / "config.json", {"frozen": not is_learned})
+    weights = model.table
+    if is_learned:
+        found = learned(torch.from_numpy(weights), model.network)
+        weights = found.numpy(force=True)
+    save_file({"weight": weights}, folder / FILE, {"format": "pt"})
     (folder / "1_SpladePooling").rename(folder / POOLING)
     router = {"idx": 0, "name": "0", "path": "", "type": ROUTER}
     write_json(folder / "modules.json", [router])

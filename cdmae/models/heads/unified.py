@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 NETWORK = "encoder"
-layers = sparse.layers
 write = sparse.write  # the model card has the lines that load the dense head
 
 
