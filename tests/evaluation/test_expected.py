@@ -11,19 +11,35 @@ from cdmae.errors import InputError
 from cdmae.evaluation import expected
 
 ROOT = Path(__file__).resolve().parents[2]
+# where the numbers of a run are shown, by its config files
+SECTIONS = {
+    "": ("README.md", "Results"),
+    "config/evidence.yaml config/overlays/evidence-squad.yaml": (
+        "docs/results.md",
+        "How many labels replace pre-training?",
+    ),
+}
 
 
-def test_the_readme_shows_the_expected_numbers():
-    """Every row of the section on results is expected, and every expected row is there."""
-    section = (ROOT / "README.md").read_text().partition("\n## Results\n")[2].partition("\n## ")[0]
-    shown = {}
+def shown(page, heading):
+    """The numbers of the tables in a section of a page, by the first cell of their row."""
+    section = (ROOT / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n##")[0]
+    rows = {}
     for line in section.splitlines():
         cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
-        numbers = [re.match(r"[+-]?\d+\.\d", cell) for cell in cells[1:]]
-        if line.startswith("| ") and all(numbers):
-            shown[cells[0]] = [float(number[0]) for number in numbers]
+        values = [re.match(r"[+-]?\d+\.\d", cell) for cell in cells[1:]]
+        if line.startswith("| ") and all(values):
+            rows[cells[0]] = [float(value[0]) for value in values]
+    return rows
+
+
+def test_pages_show_the_expected_numbers():
+    """Every row of their sections is expected, and every expected row is there."""
     numbers = expected.read(ROOT / "config/expected.csv")
-    assert shown == numbers.groupby("label", sort=False)["value"].agg(list).to_dict()
+    assert set(numbers["configfile"]) == set(SECTIONS)
+    for configfile, (page, heading) in SECTIONS.items():
+        own = numbers[numbers["configfile"] == configfile]
+        assert shown(page, heading) == own.groupby("label", sort=False)["value"].agg(list).to_dict()
 
 
 def numbers(*rows):
