@@ -11,7 +11,6 @@ from cdmae.collections.sources import pydocs
 from cdmae.collections.sources.pydocs import division, harvest
 from cdmae.collections.sources.pydocs.prose import MIN_BODY, prose
 from cdmae.errors import InputError
-from cdmae.fields import parse
 
 VERSIONS = {"pandas": "3.1.1", "scipy": "1.17.1"}
 SMOKE = "8b9b9f18bd82af6f68ff3fc383f56b992adf28489111083837ab744dc1c3839c"
@@ -84,8 +83,6 @@ def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgme
     assert "unlabelled" not in further.qrels
     with pytest.raises(InputError, match="train_queries is 1000, and unlabelled is 0; expected at"):
         pydocs.Settings(train_queries=1000).load()
-    with pytest.raises(InputError, match="unlabelled is 6, but train_queries is 0, which keeps"):
-        parse(pydocs.Settings, {"unlabelled": 6})
 
 
 @pytest.mark.usefixtures("package")

@@ -12,6 +12,7 @@ from planned import plan
 
 from cdmae.config import systems
 from cdmae.config.heads import Dense
+from cdmae.config.importance import Importance
 from cdmae.config.load import load
 from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather, lay, read_yaml
@@ -146,6 +147,7 @@ def test_the_paper_s_steps_and_collections():
 
 def test_the_paper_s_values_are_the_schema_s_defaults():
     """What paper.yaml states about pre-training and training, but for names and GPUs."""
+    assert load({}) == Config() and Config().seed == (42,) and Importance().window == 4
     paper = read_yaml(NAMED["paper"])
     for kinds, section in (([Mae], "pretraining"), ([Reranker, Dense], "training")):
         defaults = {key: rule.default for kind in kinds for key, rule in rules_of(kind).items()}

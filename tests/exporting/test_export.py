@@ -1,18 +1,25 @@
-"""An exported folder has the model's very numbers in every file."""
+"""An exported folder has the model's very numbers in every file; triples are the training's groups."""
+
+import json
+from dataclasses import replace
 
 import faiss
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from small_collections import stored
 
+from cdmae.collections import pair_rows
 from cdmae.errors import InputError
 from cdmae.exporting import folder, graph
-from cdmae.files import read_json
+from cdmae.exporting.triples import Training, export
+from cdmae.finetuning.groups import Drawing
 from cdmae.models import checkpoint
 from cdmae.retrieval import kinds
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.kinds import read_shards
 from cdmae.retrieval.kinds.multi import MultiVectors
+from cdmae.runs import Run, write_run
 
 pytest.importorskip("onnxruntime")
 LENGTHS = {"query_length": 16, "passage_length": 32}
@@ -60,14 +67,6 @@ def test_a_dense_retriever_has_its_vectors_in_onnx_parquet_and_faiss(tiny, tmp_p
     np.testing.assert_array_equal(index.search(ours[:9], 1)[1][:, 0], np.arange(9))
 
 
-def test_an_encoder_is_exported_with_the_pooling_of_its_training(tiny, tmp_path, pretrained):
-    source = folder.Source(str(pretrained), "encoder", str(tiny.collection))
-    files = folder.export(source, tmp_path / "to")
-    assert "passages.parquet" not in files and graph.FILE in files
-    pooling = read_json(tmp_path / "to" / folder.POOLING)
-    assert pooling == read_json(pretrained / folder.POOLING)
-
-
 def test_a_sparse_retriever_has_its_weights_in_onnx_and_parquet(tiny, tmp_path):
     path, ours = exported(tiny, tmp_path, head="sparse")
     assert (path / graph.FILE).exists()
@@ -106,3 +105,64 @@ def test_missing_packages_and_vectors_of_other_passages_are_refused(tiny, tmp_pa
     with pytest.raises(InputError, match=r"not installed \(no_such_package\)"):
         folder.export(source, tmp_path / "to")
     assert not (tmp_path / "to").exists()
+
+
+# --- triples --------------------------------------------------------------------------------------
+
+
+TEXTS = [f"passage number {row}" for row in range(8)]
+POSITIVES = {"q0": [0, 1], "q1": [2], "q2": [3]}
+MINED = {"q0": [4, 0, 5, 6], "q1": [7, 2, 0], "q2": [3]}  # q2 has no negative
+
+
+@pytest.fixture
+def training(tmp_path):
+    """Three training queries with a run over them, in which relevant passages occur, too; the
+    teacher scores passage p of query q by 10 q + p.
+    """
+    passages = [(f"p{row}", "T", text) for row, text in enumerate(TEXTS)]
+    asked = {name: f"query {name}" for name in POSITIVES}
+    judged = [(name, f"p{row}", 1) for name, found in POSITIVES.items() for row in found]
+    stored(tmp_path / "collection", passages, {"train": asked}, {"train": judged})
+    ranked = [np.array(found, np.int32) for found in MINED.values()]
+    scores = [np.arange(len(found), 0, -1, dtype=np.float32) for found in MINED.values()]
+    write_run(tmp_path / "negatives.parquet", Run.of(ranked, scores))
+    taught = [10 * query + np.arange(8, dtype=np.float32) for query in range(3)]
+    write_run(tmp_path / "teacher.parquet", Run.of([np.arange(8, dtype=np.int32)] * 3, taught))
+    drawing = Drawing("train", depth=10, group=2, random_negatives=0, seed=0)
+    return Training(tmp_path / "collection", tmp_path / "negatives.parquet", drawing)
+
+
+def read(path):
+    """The pairs of a file: for each query, its positives, its negatives and all scores by text."""
+    found = {}
+    for _, pair in pair_rows.read(path):
+        positives, negatives, scores = found.setdefault(pair.query, (set(), [], {}))
+        positives |= {passage.text.removeprefix("T ") for passage in pair.positives}
+        negatives[:] = [passage.text.removeprefix("T ") for passage in pair.negatives]
+        listed = [passage.text.removeprefix("T ") for passage in pair.positives] + negatives
+        scores.update(zip(listed, pair.scores, strict=bool(pair.scores)))
+    return found
+
+
+def test_rows_are_read_back_as_the_groups_with_the_same_number_of_negatives(tmp_path, training):
+    output = tmp_path / "triples.jsonl"
+    assert export(output, training, 2) == (3, 1)
+    assert read(output) == {
+        "query q0": ({TEXTS[0], TEXTS[1]}, [TEXTS[4], TEXTS[5]], {}),
+        "query q1": ({TEXTS[2]}, [TEXTS[7], TEXTS[0]], {}),
+    }
+    assert export(output, training, 3) == (2, 2)
+    assert read(output).keys() == {"query q0"}
+    with pytest.raises(InputError, match="expected a smaller --negatives"):
+        export(output, training, 4)
+
+
+def test_a_teacher_scores_every_passage_in_the_columns_of_the_library(tmp_path, training):
+    output = tmp_path / "triples.jsonl"
+    export(output, replace(training, teacher=tmp_path / "teacher.parquet"), 2)
+    assert json.loads(output.read_text().splitlines()[0]) == {
+        "anchor": "query q0", "positive": "T passage number 0", "negative_1": "T passage number 4",
+        "negative_2": "T passage number 5", "label": [0.0, 4.0, 5.0],
+    }  # fmt: skip
+    assert read(output)["query q1"][2] == {TEXTS[2]: 12, TEXTS[7]: 17, TEXTS[0]: 10}

@@ -1,6 +1,6 @@
 """A step's loss and gradient: those of the formula over one batch of vectors, in any chunks.
 
-`models/test_heads.py` compares the vectors and their gradients with transformers.
+`models/test_architectures.py` compares the vectors and their gradients with transformers.
 """
 
 from dataclasses import replace

@@ -6,20 +6,6 @@ from snakemake.persistence import ParamsChange
 
 from workflow import hooks, reasons
 
-PAGE = """<p class="question">Did masking by importance help?</p>
-<h2 class="verdict">
-Not measurably: <b>+1.6&nbsp;points</b> is within the noise.
-</h2>"""
-
-
-def test_a_run_repeats_the_answers_of_its_report(tmp_path):
-    page = tmp_path / "index.html"
-    page.write_text(PAGE)
-    answer = "Did masking by importance help? Not measurably: +1.6 points is within the noise."
-    assert hooks.answers(page) == [answer]
-    page.write_text("<h1>No systems</h1>")
-    assert hooks.answers(page) == []
-
 
 @pytest.mark.parametrize(
     ("targets", "words"),
