@@ -8,8 +8,8 @@ from made_up import changed, make_package, sentences, text
 from small_collections import relevant, texts_of
 
 from cdmae.collections.sources import pydocs
-from cdmae.collections.sources.pydocs import division, harvest
-from cdmae.collections.sources.pydocs.prose import MIN_BODY, prose
+from cdmae.collections.sources.pydocs import division
+from cdmae.collections.sources.pydocs.prose import MIN_BODY
 from cdmae.errors import InputError
 
 VERSIONS = {"pandas": "3.1.1", "scipy": "1.17.1"}
@@ -94,97 +94,7 @@ def test_a_held_out_package_is_all_test():
     assert 0 < len(pydocs.Settings(part="networkx", size="smoke").load().passages) < 20
 
 
-# --- harvest --------------------------------------------------------------------------------------
-
-
-def test_the_harvest_reads_the_calls_that_document_compiled_objects(tmp_path):
-    source = '''
-add_newdoc("tree.core", "array", """Array.""")
-add_newdoc("tree.core", "array", ("flat", "Flat."))
-add_newdoc("tree.core", "array", [("size", "Size."), ("__len__", "Special.")])
-add_newdoc("erf", "Error " + "function.")
-add_newdoc_for_scalar_type("str_", '(value="", /, *args)', "Text.")
-add_docstr(tree.abs, r"Abs {x}.".format(x=1))
-add_docstr_all("copy", "Copy.")
-det = _add_docstr(_linalg.det, "Det.")
-other("tree", "x", "No documentation.")
-add_newdoc(*everything)
-'''
-    (tmp_path / "_docs.py").write_text(source)
-    assert dict(harvest.documented_in("tree._docs", tmp_path / "_docs.py")) == {
-        "tree.core.array": "Array.", "tree.core.array.flat": "Flat.", "tree.core.array.size": "Size.",
-        "tree.erf": "Error function.", "tree.str_": "Text.", "tree.abs": "Abs {x}.",
-        "torch.Tensor.copy": "Copy.", "tree._docs.det": "Det.",
-    }  # fmt: skip
-
-
-# --- prose ----------------------------------------------------------------------------------------
-
-NUMPY = """
-    lerp(x, y, *, clip=False) -> array
-
-    Interpolate between two :class:`~tree.Points`.  The `lerp` of [1]_ is *linear*, for ``x``.
-
-    .. versionadded:: 1.2
-
-    .. note:: Both points stay unchanged.
-
-    Parameters
-    ----------
-    x, y : array_like, optional
-        The first and the second point, which must have the same number of dimensions.
-    clip : bool
-
-    Notes
-    -----
-    For details see `the manual <https://example.org/a>`_. Written as follows::
-
-        z = x + y
-
-    See Also
-    --------
-    dropped : Dropped.
-
-    Examples
-    --------
-    >>> lerp(1, 2)
-    dropped
-"""
-GOOGLE = """Fetch rows from a table. Retrieves all rows that match.
-
-    Args:
-        table_handle (Table, *optional*, defaults to `None`): An open table.
-
-    ```python
-    fetch(dropped)
-    ```
-
-    <Tip>Use [`Table.read`] or [the guide](https://example.org).</Tip>
-
-    Example:
-        dropped
-"""
-
-
-@pytest.mark.parametrize(
-    ("docstring", "name", "summary", "body"),
-    [
-        (NUMPY, "tree.lerp", "Interpolate between two Points",
-         "This function of is linear, for x. Both points stay unchanged. x, y: The first and the "
-         "second point, which must have the same number of dimensions. For details see the manual. "
-         "Written as follows:"),
-        (GOOGLE, "tree.fetch", "Fetch rows from a table",
-         "Retrieves all rows that match. table_handle: An open table. Use Table.read or the guide."),
-    ],
-    ids=["numpy", "google"],
-)  # fmt: skip
-def test_the_prose_of_a_docstring_is_kept(docstring, name, summary, body):
-    assert prose(docstring, name, 100) == (summary, body)
-
-
 # --- division -------------------------------------------------------------------------------------
-
-NEAR = " ".join(changed(sentences(1), 2, 1))  # of text(1)
 
 
 def divided(*entries):
@@ -211,13 +121,3 @@ def test_equal_bodies_are_one_passage_and_equal_summaries_one_query():
     assert divided(*entries)[1] == [("query:a.f0", "Read a file.", ["a.f0", "a.f1", "a.f2"])]
     passages, queries = divided(*entries, ("a.f3", "read a file", text(3)))
     assert len(passages) == 4 and queries == [], "a template"
-
-
-@pytest.mark.parametrize(
-    ("summary", "kept"),
-    [("Read the whole file into main memory", ["a.f"]), ("Fetch one record", ["a.f", "a.g"])],
-)
-def test_a_near_duplicate_stays_if_its_summary_differs(summary, kept):
-    first = ("a.f", "Read the whole file into memory", text(1))
-    passages, _ = divided(first, ("a.g", summary, NEAR))
-    assert passages == kept

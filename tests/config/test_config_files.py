@@ -20,7 +20,6 @@ from cdmae.config.reference import page
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.config.stages import Reranker
 from cdmae.fields import rules_of
-from cdmae.report.paper import published
 
 FILES = Path(__file__).resolve().parents[2] / "config"
 CONFIGS = sorted(path for path in FILES.rglob("*.yaml") if path.parent.name != "recipes")
@@ -182,18 +181,3 @@ def test_a_recipe_adds_its_entries_to_the_paper_s_and_is_planned(name):
     first, second = (config.systems[f"{name}-stage{number}"] for number in (1, 2))
     assert (first.encoder, first.negatives) == (name, "bm25")
     assert (second.encoder, second.negatives) == (name, f"{name}-stage1")
-
-
-def test_the_rows_of_the_paper_s_table_1_have_systems():
-    """Those of methods without a recipe's third stage are those of its second."""
-    rows = layered(*RECIPES).report.methods
-    first = published.tables()["table 1"]
-    assert {row: rows[row] for row in rows if row in first} == {
-        "BM25": "bm25",
-        "CDMAE": "cdmae-stage3",
-        "SimLM": "simlm-stage3",
-        "CoT-MAE": "cotmae-stage2",
-        "Condenser": "condenser-stage2",
-        "coCondenser": "cocondenser-stage2",
-        "SEED": "seed-stage2",
-    }

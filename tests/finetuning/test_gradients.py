@@ -16,7 +16,6 @@ from cdmae.config.heads import Regularised
 from cdmae.finetuning import late, losses, retriever
 from cdmae.models import checkpoint, heads, packed
 from cdmae.models.heads import multi
-from cdmae.models.ragged import Ragged
 
 FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
 UNIFIED = FLOPS | {"dense_temperature": 7.0}
@@ -171,24 +170,6 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny):
     assert numbers["loss"].item() == pytest.approx(kept_numbers["loss"].item(), rel=1e-12)
     same(found, kept)
     assert learn(model, batch, recipe, step=1)[0]["loss"] != numbers["loss"]  # dropout is on
-
-
-@pytest.mark.parametrize("match", ["any", "equal"])
-def test_maxima_have_the_gradient_of_finite_differences(match):
-    queries = Ragged.of([[-1, 1, 2], [-1, 3], [-1, 1, 9, 1]])
-    passages = Ragged.of([[-1, 1, 1, 5], [-1, 2, 3], [-1], [-1, 1, 2, 3, 9]])
-    generator = torch.Generator().manual_seed(1)
-    drawn = [
-        torch.randn(len(texts.values), 3, generator=generator, dtype=torch.float64)
-        for texts in (queries, passages)
-    ]
-
-    def scores(of_queries, of_passages):
-        return late.scores(
-            late.Texts(of_queries, queries), late.Texts(of_passages, passages), match
-        )
-
-    assert torch.autograd.gradcheck(scores, [each.requires_grad_() for each in drawn])
 
 
 # --- a teacher that is trained, too ---------------------------------------------------------------

@@ -6,7 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tiny_training import PASSAGES, QUERIES, data_of, encoder, learn, stage, task_of, train
+from tiny_training import (
+    PASSAGES,
+    QUERIES,
+    data_of,
+    encoder,
+    learn,
+    stage,
+    task_of,
+    train,
+    untrained,
+)
 
 from cdmae.collections.store import Collection, read_passages, read_queries, write_collection
 from cdmae.errors import InputError
@@ -255,10 +265,7 @@ def test_labelled_passages_are_the_positives_and_other_queries_are_left_out(
 
 
 def test_the_teacher_scores_the_best_mined_passages_of_every_query(tiny, tmp_path, unjudged):
-    reranker = tmp_path / "reranker"
-    made = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32", seed=1)
-    reranker.mkdir()
-    checkpoint.save(reranker, made, tiny.encoder, {})
+    reranker = untrained(tmp_path / "reranker", tiny.encoder, stage("reranker"))
     settings = stage("retriever", **RECIPE).drawn()
     assert settings["labelled"]
     how = {

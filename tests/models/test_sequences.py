@@ -1,10 +1,13 @@
 """What the models read, prompts included, equals what transformers' tokenizer would give them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from tiny_tokenizers import KINDS
-from tiny_training import stage, task_of, train
+from tiny_training import stage, task_of, train, untrained
 
 from cdmae.errors import InputError
 from cdmae.models import checkpoint, sequences
@@ -61,17 +64,6 @@ def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length):
     )
     assert found.values.tolist() == sum(expected["input_ids"], [])
     assert found.types.tolist() == sum(expected["token_type_ids"], [])
-
-
-def test_chunks_cover_every_row_once_sorted_and_within_the_budget():
-    lengths = np.random.default_rng(3).integers(3, 60, 200)
-    parts = sequences.chunks(lengths, 256)
-    assert sorted(np.concatenate(parts).tolist()) == list(range(200))
-    assert all(len(part) * lengths[part].max() <= 256 for part in parts)
-    ordered = lengths[np.concatenate(parts)]
-    assert (np.diff(ordered) >= 0).all()
-    assert [part.tolist() for part in sequences.chunks(np.array([9, 2, 9]), 5)] == [[1], [0], [2]]
-    assert sequences.chunks(np.array([], dtype=int), 5) == []
 
 
 # --- prompts --------------------------------------------------------------------------------------
@@ -139,3 +131,24 @@ def test_a_prompt_that_fills_the_length_is_refused(tiny):
     short = checkpoint.at(model, 8)
     with pytest.raises(InputError, match="^query_prompt .* of 8 word-pieces; expected"):
         sequences.texts(short, "query", queries, np.arange(1))
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def test_check_says_what_the_folder_is(tiny, tmp_path):
+    retriever = untrained(tmp_path / "retriever", tiny.encoder, stage("retriever"))
+    found = checkpoint.check(retriever, "retriever")
+    lengths = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
+    kinds = {"head": "dense", "pooling": "cls", "similarity": "dot"}
+    assert (lengths | kinds).items() <= found.items()
+    with pytest.raises(InputError, match="contains a retriever, not a reranker"):
+        checkpoint.check(retriever, "reranker")
+    with pytest.raises(InputError, match="no cdmae.json"):
+        checkpoint.load(tiny.encoder, "retriever")
+
+
+def test_searching_stored_vectors_imports_no_transformers():
+    """Its import takes longer than the search of a small collection."""
+    program = "import sys; from cdmae.retrieval import search, vectors; sys.exit('transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_training import TinyTask, encoder, gradients, stage, together, write_teacher
+from tiny_training import TinyTask, encoder, gradients, stage, together, untrained, write_teacher
 
 from cdmae.config.heads import Dense
 from cdmae.errors import Interrupted
@@ -144,15 +144,12 @@ TRAINERS = {
 def folders(tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     start = encoder(folder / "encoder", tiny.encoder, dropout=0.0)
-    cross = checkpoint.start_model(start, "reranker", **stage("reranker").model())
-    (folder / "cross").mkdir()
-    checkpoint.save(folder / "cross", cross, start, {})
     return {
         "given": tiny.inputs() | {"encoder": start},
         "encoder": start,
         "tokens": tiny.tokens,
         "teacher": write_teacher(folder / "teacher.parquet"),
-        "joint_teacher": folder / "cross",
+        "joint_teacher": untrained(folder / "cross", start, stage("reranker")),
     }
 
 
