@@ -16,6 +16,7 @@ from cdmae.config.heads import Regularised
 from cdmae.finetuning import late, losses, retriever
 from cdmae.models import checkpoint, heads, packed
 from cdmae.models.heads import multi
+from cdmae.training.loop import add_up
 
 FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
 UNIFIED = FLOPS | {"dense_temperature": 7.0}
@@ -127,6 +128,7 @@ HEADS = [
     ("unified", UNIFIED),
     ("multi", {}),
     ("multi", COIL),
+    ("reranker", {}),
 ]
 
 
@@ -182,6 +184,13 @@ def cross(tiny, tmp_path):
     return train(tiny, tmp_path / "cross", stage("reranker", epochs=0.5), encoder=still)
 
 
+def task_in_float64(tiny, recipe, folder, cross):
+    model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
+    task = task_of(tiny, recipe, model, joint_teacher=cross)
+    task.network.double()
+    return task
+
+
 @pytest.mark.parametrize("kind", ["retriever", "sparse", "multi", "unified"])
 def test_the_divergence_reaches_student_and_teacher(tiny, tmp_path, cross, kind):
     """RocketQAv2: scores of one padded batch by transformers; any chunks."""
@@ -193,9 +202,8 @@ def test_the_divergence_reaches_student_and_teacher(tiny, tmp_path, cross, kind)
     judge.double().eval()
     for chunk in (3, 1000):
         recipe = stage(kind, alpha=0.3, temperature=2.5, chunk=chunk, **flops)
-        model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
-        task = task_of(tiny, recipe, model, joint_teacher=cross)
-        task.network.double()
+        task = task_in_float64(tiny, recipe, folder, cross)
+        model = task.model
         batch = task.draw(np.arange(6), 0)
         judge.zero_grad()
         types = list(replace(batch.pairs, values=batch.pairs.types))
@@ -211,6 +219,17 @@ def test_the_divergence_reaches_student_and_teacher(tiny, tmp_path, cross, kind)
         same(gradients(model.network), expected)
         found = gradients(task.joint.network)
         same(found, {name: gradients(judge)[name] for name in found})
+    tasks = [task_in_float64(tiny, recipe, folder, cross) for _ in range(2)]
+
+    def process(group):
+        task = replace(tasks[group.rank], group=group)
+        numbers = task.learn(batch, 1)
+        add_up(task.network.parameters(), numbers, group)
+        return numbers, gradients(task.model.network)
+
+    for numbers, gradient in together(2, process):
+        assert numbers["loss"].item() == pytest.approx((student + own).item(), rel=1e-9)
+        same(gradient, expected)
 
 
 def test_a_trained_teacher_is_kept(tiny, tmp_path, cross):
