@@ -39,12 +39,6 @@ CASES = [
 ]
 
 
-def vectors_of(model, batch, recipe):
-    """The vectors of all sequences of a batch, in one chunk."""
-    texts = packed.pack(batch.sequences, torch.device("cpu"))
-    return heads.of(recipe.head).vectors(model.network, texts, recipe)
-
-
 def scores_of_pieces(model, batch, recipe, vectors):
     """MaxSim or COIL's score of each query with all passages, one pair at a time: [B, B x N]."""
     pieces = multi.scored(batch.sequences, model.network)
@@ -82,7 +76,8 @@ def loss_of(every, groups, recipe, batch, centric=None):
 
 def loss_by_hand(model, batch, recipe):
     """The loss of a batch, in the second of four steps of the regulariser's warm-up."""
-    vectors = vectors_of(model, batch, recipe)
+    texts = packed.pack(batch.sequences, torch.device("cpu"))
+    vectors = heads.of(recipe.head).vectors(model.network, texts, recipe)
     if recipe.head == "multi":
         every = scores_of_pieces(model, batch, recipe, vectors) / recipe.temperature
         groups = torch.stack([every[row, 4 * row : 4 * row + 4] for row in range(6)])

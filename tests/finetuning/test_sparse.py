@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 from scipy import sparse
-from tiny_models import own_weights, padded
+from tiny_models import padded
 from tiny_training import encoder, gradients, learn, same, stage, task_of, together, train
 
 from cdmae.errors import InputError
@@ -22,21 +22,11 @@ from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training.loop import add_up
 
-WORDS = 160
-
 
 def task_in_float64(tiny, recipe, folder):
     model = checkpoint.start_model(folder, "retriever", seed=3, **recipe.model())
     model.network.double()
     return task_of(tiny, recipe, model)
-
-
-def by_hand(network, sequences):
-    """The score of every position by transformers, and the weights [B, V]."""
-    inputs = padded(list(sequences))
-    states = network(**inputs).last_hidden_state
-    scores = network.weigh(states)[..., 0]
-    return scores, own_weights(scores, sequences, WORDS)
 
 
 def words_by_hand(folder, ids):
@@ -49,11 +39,6 @@ def words_by_hand(folder, ids):
         else:
             found.append([position, piece])
     return found
-
-
-def query_ids(tiny, folder, row):
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    return tokenizer(tiny.queries[row], truncation=True, max_length=16)["input_ids"]
 
 
 def test_query_term_recall():
@@ -75,11 +60,13 @@ def test_the_loss_of_deepct_and_its_gradient(tiny, tmp_path):
     assert len(batch.sequences) == 6
 
     naive = task_in_float64(tiny, recipe, folder).network
-    scores, _ = by_hand(naive, batch.sequences)
+    states = naive(**padded(list(batch.sequences))).last_hidden_state
+    scores = naive.weigh(states)[..., 0]
+    queries = transformers.AutoTokenizer.from_pretrained(folder)(tiny.queries)["input_ids"]
     errors = []
     recalled = 0
     for row, text in enumerate(batch.sequences):  # query i is relevant for passage i alone
-        asked = {word for _, word in words_by_hand(folder, query_ids(tiny, folder, row))}
+        asked = {word for _, word in words_by_hand(folder, queries[row])}
         for position, word in words_by_hand(folder, text):
             errors.append((scores[row, position] - float(word in asked)) ** 2)
             recalled += word in asked

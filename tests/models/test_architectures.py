@@ -140,21 +140,14 @@ SPLADE = SimpleNamespace(pieces="all")
 TEXTS = [[2, 7, 9, 11, 3], [2, 30, 3], [2, *range(5, 25), 3]]
 
 
-def by_hand(network, pad):
-    """SPLADE's weights from the logits of the whole padded batch: [B, V]."""
-    batch = padded(TEXTS, pad)
-    logits = network(**batch).logits
-    weights = torch.log1p(torch.relu(logits)) * batch["attention_mask"][..., None]
-    return weights.amax(1)
-
-
 @pytest.mark.parametrize("family", ALL)
 def test_weights_and_their_gradient_equal_transformers(family, monkeypatch):
     """Some texts at a time, and one at a time, in float64."""
     network = model(family, "encoder").double()
     rounding = 1e-6 if family in ROTARY else 1e-9
-    pad = network.config.pad_token_id or 0
-    expected = by_hand(network, pad)
+    read = padded(TEXTS, network.config.pad_token_id or 0)
+    logits = network(**read).logits
+    expected = (torch.log1p(torch.relu(logits)) * read["attention_mask"][..., None]).amax(1)
     slopes = torch.randn(expected.shape, dtype=torch.float64)
     (expected * slopes).sum().backward()
     wanted = {name: weight.grad for name, weight in network.named_parameters()}
