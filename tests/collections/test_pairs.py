@@ -2,7 +2,6 @@
 
 import csv
 import importlib
-import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +11,6 @@ from small_collections import relevant, texts_of, write_lines
 from cdmae.collections.sources.pairs import Settings
 from cdmae.collections.store import read_passages, read_queries, write_collection
 from cdmae.errors import InputError
-from cdmae.retrieval import pair_run
 from cdmae.runs import read_run
 
 TEA, CHINA, COFFEE, OLD = "Tea is a drink.", "Tea is from China.", "Coffee, too.", "Tea is old."
@@ -119,6 +117,30 @@ def test_a_label_of_0_is_a_judgment_that_the_passage_is_not_relevant(tmp_path):
     assert collection.qrels["train"]["grade"].tolist() == [1, 0]
 
 
+def test_the_size_of_a_long_table_is_estimated_from_its_first_rows(tmp_path):
+    rows = [
+        {"question": f"q {row // 2}", "answer": f"{row} " + "words " * 99} for row in range(3000)
+    ]
+    passages, words, queries = table(tmp_path / "train.csv", rows).expected()
+    assert passages == pytest.approx(3000, rel=0.1)
+    assert (words, queries) == (100, {"train": 1500})
+
+
+# --- a table as a run -----------------------------------------------------------------------------
+
+
+def run_of(folder, rows, stored=None, **settings):
+    """Read a table as a job does, for the collection of its rows, or of other ones."""
+    file, collection = folder / "pairs.jsonl", folder / "collection"
+    write_lines(file, stored or rows)
+    write_collection(collection, Settings(path=str(file), **settings).load())
+    write_lines(file, rows)
+    outputs = [folder / "run.parquet"]
+    script = importlib.import_module("workflow.scripts.read_run")
+    script.main(files=[file], collections=[collection], splits=["train"], outputs=outputs, depth=9)
+    return read_run(outputs[0])
+
+
 ONE = {"query": "tea", "positive": TEA, "negative_1": COFFEE, "negative_2": OLD}
 
 
@@ -133,27 +155,11 @@ ONE = {"query": "tea", "positive": TEA, "negative_1": COFFEE, "negative_2": OLD}
 )
 def test_negatives_and_scores_of_a_table_are_a_run(tmp_path, rows, query, expected):
     """A label with negatives has scores, or margins; negatives without scores keep their order."""
-    settings = table(tmp_path / "pairs.jsonl", rows)
-    write_collection(tmp_path / "out", settings.load())
-    passages = read_passages(tmp_path / "out")
-    queries = read_queries(tmp_path / "out", "train")
-    columns = {"query": "", "positive": ""}
-    run = pair_run.read_run(tmp_path / "pairs.jsonl", queries, passages, 100, columns)
-    found, scores = run.ranked(queries["text"].tolist().index(query))
-    texts = passages["text"].to_pylist()
+    run = run_of(tmp_path, rows)
+    queries = read_queries(tmp_path / "collection", "train")["text"].tolist()
+    texts = read_passages(tmp_path / "collection")["text"].to_pylist()
+    found, scores = run.ranked(queries.index(query))
     assert dict(zip([texts[row] for row in found], scores.tolist(), strict=True)) == expected
-
-
-def test_the_size_of_a_long_table_is_estimated_from_its_first_rows(tmp_path):
-    rows = [
-        {"question": f"q {row // 2}", "answer": f"{row} " + "words " * 99} for row in range(3000)
-    ]
-    passages, words, queries = table(tmp_path / "train.csv", rows).expected()
-    assert passages == pytest.approx(3000, rel=0.1)
-    assert (words, queries) == (100, {"train": 1500})
-
-
-# --- a table as a run -----------------------------------------------------------------------------
 
 
 ROWS = [
@@ -163,40 +169,15 @@ ROWS = [
 HELD_OUT = {"q": "held out", "positive": "Water.", "negative": "A boat."}
 
 
-@pytest.fixture
-def read(tmp_path):
-    """A function that reads a table as a job does, for the collection of the first two rows."""
-    script = importlib.import_module("workflow.scripts.read_run")
-    table = tmp_path / "pairs.jsonl"
-
-    def write(rows):
-        table.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    write(ROWS)
-    write_collection(tmp_path / "collection", Settings(path=str(table), query="q").load())
-
-    def run(rows):
-        write(rows)
-        folders = {"collections": [tmp_path / "collection"], "outputs": [tmp_path / "run.parquet"]}
-        script.main(files=[table], splits=["train"], depth=10, **folders)
-        return read_run(tmp_path / "run.parquet")
-
-    return run
-
-
-def test_the_job_finds_the_columns_that_the_collection_names_and_the_queries_of_its_split(read):
-    run = read([*ROWS, HELD_OUT])
+def test_the_job_finds_the_columns_that_the_collection_names_and_the_queries_of_its_split(tmp_path):
+    run = run_of(tmp_path, [*ROWS, HELD_OUT], ROWS, query="q")
     assert [run.ranked(row)[0].tolist() for row in range(len(run))] == [[1], [0]]
 
 
 @pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ([*ROWS, ROWS[0] | {"negative": "New."}], "line 3: .*not in the collection"),
-        ([{"q": "what is tea", "positive": "A drink."}], "negatives or scores for none of the 2 q"),
-        ([HELD_OUT], "negatives or scores for none of the 2 q"),
-    ],
+    ("rows", "named"),
+    [([*ROWS, ROWS[0] | {"negative": "New."}], "line 3: "), ([HELD_OUT], "none of the 2 queries")],
 )
-def test_a_table_that_does_not_fit_is_refused(read, rows, words):
-    with pytest.raises(InputError, match=f"pairs.jsonl.* {words}"):
-        read(rows)
+def test_a_table_that_does_not_fit_is_refused(tmp_path, rows, named):
+    with pytest.raises(InputError, match=f"pairs.jsonl.* {named}"):
+        run_of(tmp_path, rows, ROWS, query="q")

@@ -72,15 +72,10 @@ def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length):
 PROMPTS = {"query_prompt": "bada: ", "passage_prompt": "fika, gule: "}
 
 
-@pytest.fixture
-def prompted(tiny, tmp_path):
-    recipe = stage("retriever", epochs=0.5, **PROMPTS)
-    return train(tiny, tmp_path, recipe)
-
-
-def test_sentence_transformers_gives_our_vectors(tiny, prompted, tmp_path):
+def test_sentence_transformers_gives_our_vectors(tiny, tmp_path):
     from sentence_transformers import SentenceTransformer
 
+    prompted = train(tiny, tmp_path, stage("retriever", epochs=0.5, **PROMPTS))
     theirs = SentenceTransformer(str(prompted))
     theirs[0].query_length = 16
     ours = vectors.encode_queries(prompted, tiny.queries)
