@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tiny_models
 import torch
-from any_kind import as_objective
 from made_up import make_model
+from tiny_objectives import as_objective
 from torch.utils.flop_counter import FlopCounterMode
 
 from cdmae.config.load import load

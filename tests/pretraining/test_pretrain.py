@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from any_kind import as_objective
+from tiny_objectives import as_objective
 from tiny_pretraining import (
     PIECES,
     SETTINGS,

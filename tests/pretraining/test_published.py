@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from any_kind import as_objective
 from tiny_objectives import (
     CPU,
     SETTINGS,
     D,
     V,
+    as_objective,
     bounds,
     first,
     gradients,

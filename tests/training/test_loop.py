@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tiny_pretraining
 import torch
-from any_kind import as_objective
+from tiny_objectives import as_objective
 from tiny_training import TinyTask, stage, task_of, untrained
 from torch import nn
 
