@@ -1,4 +1,4 @@
-"""The reasons that a run names, and the answers that it repeats from the report."""
+"""What a run suggests, deletes and locks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The rules, their scripts and the profiles tell the same story."""
+"""The rules fit their scripts, and the profile of SLURM its options."""
 
 import dataclasses
 import inspect
