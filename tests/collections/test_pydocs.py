@@ -8,8 +8,8 @@ from made_up import changed, make_package, sentences, text
 from small_collections import relevant, texts_of
 
 from cdmae.collections.sources import pydocs
-from cdmae.collections.sources.pydocs import division
-from cdmae.collections.sources.pydocs.prose import MIN_BODY
+from cdmae.collections.sources.pydocs import division, harvest
+from cdmae.collections.sources.pydocs.prose import MIN_BODY, prose
 from cdmae.errors import InputError
 
 VERSIONS = {"pandas": "3.1.1", "scipy": "1.17.1"}
@@ -92,6 +92,54 @@ def test_a_held_out_package_is_all_test():
     collection = settings.load()
     assert len(collection.queries["test"]) == len(collection.passages) == 40
     assert 0 < len(pydocs.Settings(part="networkx", size="smoke").load().passages) < 20
+
+
+# --- harvest --------------------------------------------------------------------------------------
+
+
+def test_the_harvest_reads_the_calls_that_document_compiled_objects(tmp_path):
+    source = '''
+add_newdoc("tree.core", "array", """Array.""")
+add_newdoc("tree.core", "array", ("flat", "Flat."))
+add_newdoc("tree.core", "array", [("size", "Size."), ("__len__", "Special.")])
+add_newdoc("erf", "Error " + "function.")
+add_newdoc_for_scalar_type("str_", '(value="", /, *args)', "Text.")
+add_docstr(tree.abs, r"Abs {x}.".format(x=1))
+add_docstr_all("copy", "Copy.")
+det = _add_docstr(_linalg.det, "Det.")
+other("tree", "x", "No documentation.")
+add_newdoc(*everything)
+'''
+    (tmp_path / "_docs.py").write_text(source)
+    assert dict(harvest.documented_in("tree._docs", tmp_path / "_docs.py")) == {
+        "tree.core.array": "Array.", "tree.core.array.flat": "Flat.", "tree.core.array.size": "Size.",
+        "tree.erf": "Error function.", "tree.str_": "Text.", "tree.abs": "Abs {x}.",
+        "torch.Tensor.copy": "Copy.", "tree._docs.det": "Det.",
+    }  # fmt: skip
+
+
+# the form of transformers; that of NumPy is in the smoke collection
+GOOGLE = """Fetch rows from a table. Retrieves all rows that match.
+
+    Args:
+        table_handle (Table, *optional*, defaults to `None`): An open table.
+
+    ```python
+    fetch(dropped)
+    ```
+
+    <Tip>Use [`Table.read`] or [the guide](https://example.org).</Tip>
+
+    Example:
+        dropped
+"""
+
+
+def test_the_prose_of_a_docstring_is_kept():
+    body = (
+        "Retrieves all rows that match. table_handle: An open table. Use Table.read or the guide."
+    )
+    assert prose(GOOGLE, "tree.fetch", 100) == ("Fetch rows from a table", body)
 
 
 # --- division -------------------------------------------------------------------------------------
