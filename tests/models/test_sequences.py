@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from tiny_tokenizers import KINDS
 from tiny_training import stage, task_of, train, untrained
+from transformers import AutoModel
 
 from cdmae.errors import InputError
 from cdmae.models import checkpoint, sequences
@@ -131,8 +132,13 @@ def test_a_prompt_that_fills_the_length_is_refused(tiny):
 # --- folders --------------------------------------------------------------------------------------
 
 
-def test_check_says_what_the_folder_is(tiny, tmp_path):
+def test_check_says_what_the_folder_is_and_automodel_finds_every_weight(
+    tiny, tmp_path, capfd, caplog
+):
     retriever = untrained(tmp_path / "retriever", tiny.encoder, stage("retriever"))
+    capfd.readouterr()
+    assert not AutoModel.from_pretrained(retriever).pooler.dense.weight.any()
+    assert "MISSING" not in capfd.readouterr().err + caplog.text
     found = checkpoint.check(retriever, "retriever")
     lengths = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
     kinds = {"head": "dense", "pooling": "cls", "similarity": "dot"}
