@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from small_collections import stored
 
-from cdmae.collections.store import Collection, write_collection
 from cdmae.retrieval import asking
 from cdmae.runs import Run
 from cdmae.serving import server
@@ -35,27 +35,13 @@ class Systems:
 
 def engine_of(folder):
     """Make the engine; its collection is written into a folder."""
-    import pandas as pd
-    import pyarrow as pa
-
-    passages = pa.table(
-        {
-            "passage_id": [f"p{row}" for row in range(len(TEXTS))],
-            "title": ["Lists", "", "", "Files"],
-            "text": TEXTS,
-        }
-    )
-    queries = {"test": pd.DataFrame({"query_id": ["q"], "text": ["a query"]})}
-    write_collection(folder / "docs", Collection(passages, queries, {}, {}))
+    titles = ["Lists", "", "", "Files"]
+    passages = [(f"p{row}", title, TEXTS[row]) for row, title in enumerate(titles)]
+    stored(folder / "docs", passages, {"test": {"q": "a query"}})
     parts = [{"name": name, "parts": [], "answered_by": ""} for name in SCORES]
     both = {"name": "both", "parts": parts, "answered_by": ""}
     systems = {system["name"]: system for system in [*parts, both]}
-    return Engine(
-        {"docs": systems},
-        {"docs": folder / "docs"},
-        depth=3,
-        lengths={},
-    )
+    return Engine({"docs": systems}, {"docs": folder / "docs"}, depth=3, lengths={})
 
 
 def judgments_of(engine, folder):

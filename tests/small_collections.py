@@ -3,7 +3,10 @@
 import json
 import lzma
 
+import pandas as pd
 import pyarrow as pa
+
+from cdmae.collections.store import Collection, table_of, write_collection
 
 
 def write_lines(path, rows):
@@ -29,6 +32,26 @@ def write_beir(folder, passages, queries=None, **judged):
         text = "".join(f"{query}\t{passage}\t{grade}\n" for query, passage, grade in rows)
         (folder / f"qrels/{split}.tsv").write_text(text)
     return {"source": "beir", "path": str(folder)}
+
+
+def stored(folder, passages, queries=None, judged=None, **more):
+    """Write a collection as a job does; return its folder.
+
+    passages: each a text or (id, title, text). queries: texts by id, by split. judged: (query,
+    passage, grade) by split.
+    """
+    rows = [
+        (f"p{row}", "", each) if isinstance(each, str) else each
+        for row, each in enumerate(passages)
+    ]
+    asked = {}
+    for split, texts in (queries or {}).items():
+        asked[split] = pd.DataFrame(texts.items(), columns=["query_id", "text"])
+    qrels = {}
+    for split, grades in (judged or {}).items():
+        qrels[split] = pd.DataFrame(grades, columns=["query_id", "passage_id", "grade"])
+    write_collection(folder, Collection(table_of(rows), asked, qrels, {}, **more))
+    return folder
 
 
 def texts_of(collection):

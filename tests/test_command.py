@@ -1,16 +1,28 @@
-"""How a command ends: its exit status and its message."""
+"""How `./run` reads its arguments, what it prints, and how it ends."""
 
 import errno
+import os
+import re
+import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from snakemake.cli import get_argument_parser
 
+from cdmae import __main__ as run_start
+from cdmae import commands
 from cdmae.__main__ import for_snakemake
 from cdmae.cli import ending
-from cdmae.errors import InputError, Interrupted
+from cdmae.errors import InputError, Interrupted, said
+from cdmae.importance import shading
+from cdmae.importance.shading import Word
+from cdmae.log import Progress, say
+from cdmae.retrieval.answers import Answer, show
+from cdmae.terminal import LONGEST, printable
+from workflow import hooks
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -76,3 +88,154 @@ def test_a_reader_that_leaves_is_no_error():
     err = process.stderr.read()
     process.stderr.close()
     assert (process.wait(timeout=20), err) == (141, "")
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+SMOKE = ("--configfile", "config/smoke.yaml")
+
+
+@pytest.fixture
+def refusal(monkeypatch):
+    """Return a function that runs `python -m cdmae` and returns its error message."""
+    monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("was run"))
+    monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
+    monkeypatch.chdir(ROOT)
+
+    def run(*words):
+        with pytest.raises((InputError, SystemExit)) as refused:
+            run_start.main(list(words))
+        return str(refused.value)
+
+    return run
+
+
+def test_search_says_how_to_get_what_is_missing(tmp_path, refusal):
+    config = tmp_path / "own.yaml"
+    config.write_text(f"results: {tmp_path}\n")
+    own = ("search", "word", "--configfile", str(config))
+    assert f"{tmp_path}/measures/bm25.tsv" in refusal(*own)
+    for folder in ("trained/cdmae-stage3", "collections/pydocs"):
+        (tmp_path / folder).mkdir(parents=True)
+    missing = refusal(*own, "--system", "cdmae-stage3")
+    assert f"{tmp_path}/vectors/cdmae-stage3/evaluated/pydocs" in missing
+
+
+def test_what_no_job_makes_is_refused_with_the_result_that_may_have_been_meant():
+    command = [sys.executable, "-m", "cdmae", "-n", *SMOKE, "results/encoders/cdmae"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 1 and "Traceback" not in ended.stderr
+    assert "results/smoke/encoders/cdmae" in ended.stderr.splitlines()[-1]
+
+
+def test_a_misspelt_command_may_mean_each_of_them():
+    assert {*commands.COMMANDS, "test"} == set(hooks.COMMANDS)
+
+
+@pytest.mark.parametrize("command", ["-n", "plan"])
+def test_a_config_file_runs_no_code(command, tmp_path, refusal, monkeypatch):
+    """Snakemake would run code in such a file, even if another file removes the key."""
+    code = f'__use_yte__: true\nreport: {{title: \'?open("{tmp_path}/ran", "w")\'}}\n'
+    (tmp_path / "code.yaml").write_text(code)
+    (tmp_path / "null.yaml").write_text("__use_yte__: null\n")
+    monkeypatch.chdir(tmp_path)
+    assert "code.yaml, line 1" in refusal(command, "--configfile", "code.yaml", "null.yaml")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_plan_takes_several_files_and_values_as_a_run_does(monkeypatch, capsys, tmp_path):
+    (tmp_path / "own.yaml").write_text("results: elsewhere\n")
+    monkeypatch.chdir(tmp_path)
+    files = ["--configfile", str(ROOT / "config/paper.yaml"), "own.yaml"]
+    machine = ["--gpus", "8", "--gpu", "h200", "--config", "seed=3", "results=elsewhere"]
+    run_start.main(["plan", *files, *machine])
+    assert re.search(r"on 8 x h200, 3\d\.\d GPU-hours", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("search", "./run search "),
+        ("importance --configfile SMOKE", "./run importance "),
+        ("search --depth 2000 lists", "--depth is 2000"),
+        ("search --dept 3 lists", "--depth"),
+        ("search word --configfile bare.yaml", "no system"),
+        ("importance word --configfile bare.yaml", "no encoder"),
+        ("plan --gpus 8 --gpu abacus", "--gpu is abacus"),
+        ("plan --config seed", "--config: "),
+        ("-n --configfile no.yaml", "{}/no.yaml"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_a_sentence(line, named, refusal, tmp_path, monkeypatch):
+    (tmp_path / "bare.yaml").write_text("standalone: true\n")
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(line.replace("SMOKE", str(ROOT / "config/smoke.yaml")))
+    assert named.format(tmp_path) in refusal(*words)
+
+
+def test_every_command_has_help(capsys):
+    for name in commands.COMMANDS:
+        run_start.main([name, "--help"])
+        assert capsys.readouterr().out.startswith(f"Usage: ./run {name} [OPTIONS]")
+
+
+# --- terminals and logs ---------------------------------------------------------------------------
+
+
+CLEAR = "\x1b]0;owned\x07\x1b[2J"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain, caf\u00e9, \U0001f600", "plain, caf\u00e9, \U0001f600"),
+        ("a\rb\x9b2J\u202ec\x00\udcff", r"a\rb\x9b2J\u202ec\x00\udcff"),
+    ],
+)
+def test_control_characters_are_shown_as_escapes(text, shown):
+    assert printable(text) == shown
+    long = printable("begin" + text * 10**5 + "end")
+    assert long.startswith("begin") and long.endswith("end") and len(long) < LONGEST + 50
+
+
+def test_every_line_that_is_printed_is_printable(capsys):
+    say(CLEAR)
+    long = "x" * 10**6
+    answers = [Answer(1.0, CLEAR, CLEAR, CLEAR), Answer(1.0, long, long, long)]
+    lines = [capsys.readouterr().err.strip(), *said(f"one{CLEAR}\ntwo").split("\n")]
+    lines += show(answers, width=80).split("\n")
+    assert all(line.isprintable() and len(line) < 1000 for line in lines)
+    assert CLEAR not in shading.as_numbers([Word(CLEAR, 1.0)])
+    assert CLEAR not in shading.for_terminal([Word(CLEAR, 1.0), Word(CLEAR, 0.0)])
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Return a function that takes `steps` steps of `seconds` seconds and returns the lines."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def work(*, total=4000, start=0, seconds=1.0, steps=30, **numbers):
+        with Progress(total, label="pretrain cdmae", start=start) as shown:
+            for _ in range(steps):
+                clock[0] += seconds
+                shown.advance(10, **numbers)
+        return capsys.readouterr().err.splitlines()
+
+    return work
+
+
+def test_a_line_names_the_pace_and_the_remaining_time(run):
+    line = run(steps=2, loss=5.1234, learning_rate=3e-4)[0]
+    what, numbers = "pretrain cdmae: 20 of 4,000 steps (0 %)", "loss 5.12, learning rate 0.000300"
+    assert line == f"{what}, 10.0 steps/s, 6 min 38 s left, {numbers}"
+    assert run(total=0, steps=2)[0] == "pretrain cdmae: 20 steps, 10.0 steps/s"
+    assert "10.0 steps/s, 4 min 58 s left" in run(start=1000, steps=2)[0]
+
+
+def test_a_line_after_2_seconds_and_then_each_10(run, monkeypatch):
+    assert [line.split()[2] for line in run()] == ["20", "120", "220", "300"]
+    assert run(seconds=0.01) == []
+    monkeypatch.setenv("RANK", "1")
+    assert run() == [], "only the first process of a job prints"

@@ -72,18 +72,3 @@ def padded(sequences, pad=0, types=None):
 
 ALL = FAMILIES
 ROTARY = ("modernbert", "nomic_bert", "gte")  # transformers computes their angles in float32
-
-
-def own_weights(scores, texts, words):
-    """The largest ReLU(score) of each text's word-pieces, without the two special tokens: [B, V].
-
-    scores: [B, n], of positions.
-    """
-    best = {}
-    for row, text in enumerate(texts):
-        for position, piece in list(enumerate(text))[1:-1]:
-            score = scores[row, position].relu()
-            best[row, int(piece)] = torch.maximum(best.get((row, int(piece)), score), score)
-    cells = tuple(torch.tensor(list(best)).T)
-    empty = torch.zeros(len(texts), words, dtype=scores.dtype)
-    return empty.index_put(cells, torch.stack(list(best.values())))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from any_kind import as_objective
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
-from cdmae.config.encoders import Encoder, Mae
+from cdmae.config.encoders import OBJECTIVES, Encoder, Mae
+from cdmae.fields import rules_of
 from cdmae.masking import Corpus
 from cdmae.pretraining.batches import Batch, Masked, Step
 from cdmae.pretraining.objectives import objective
@@ -30,6 +30,14 @@ SETTINGS = Mae(
     decoder_layers=2,
     batch=6,
 )
+
+
+def as_objective(name: str, settings: Encoder, **changed: Any) -> Encoder:
+    """The settings of a pre-training with another objective, as far as it knows them."""
+    kind = OBJECTIVES[name]
+    known = rules_of(kind).keys() - {"objective"}
+    given = {key: getattr(settings, key) for key in rules_of(settings)} | changed
+    return kind(**{key: value for key, value in given.items() if key in known})
 
 
 def vocabulary() -> Vocabulary:

@@ -199,6 +199,14 @@ def train(tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
     return folder / "model"
 
 
+def untrained(folder: Path, encoder: Path, recipe: Stage) -> Path:
+    """Write the model that a training begins with into a new folder; return the folder."""
+    model = checkpoint.start_model(encoder, recipe.kind, seed=3, **recipe.model())
+    folder.mkdir()
+    checkpoint.save(folder, model, encoder, {"steps": 1})
+    return folder
+
+
 def write_teacher(path: Path) -> Path:
     """Write scores of every passage for every query; return the path."""
     generator = np.random.default_rng(11)

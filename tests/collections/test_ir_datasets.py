@@ -12,11 +12,12 @@ import zipfile
 
 import pytest
 import requests
+from small_collections import relevant
 
 from cdmae import collections
+from cdmae.collections.sources import wikipedia
 from cdmae.collections.store import read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
-from cdmae.fields import parse
 from cdmae.files import read_json
 from cdmae.retrieval import targets
 
@@ -175,14 +176,41 @@ def test_splits_follow_the_catalogue(settings, judged):
     assert source.Settings(**settings).judged() == judged
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"dataset": "beir/nqq"}, "dataset is beir/nqq, which .*; did you mean beir/nq?"),
-        (MSMARCO | {"splits": {"dev": "dev/smal"}}, "splits.dev is dev/smal; did you mean dev/sm"),
-        ({"dataset": "beir/nq", "files": "nowhere"}, "files is nowhere, and .* is not a folder"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(settings, message):
-    with pytest.raises(InputError, match=message):
-        parse(source.Settings, settings).judged()
+# --- Wikipedia ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """A small wheel in the published form, with its checksum."""
+    articles = {}
+    for row in range(60):
+        description = "shared by two" if row < 2 else f"subject number {row}"
+        own = {"title": f"T{row}", "extract": f"Text {row}.", "description": description}
+        articles[f"T{row}"] = own
+    articles["T58"]["description"] = None
+    articles["T59"]["extract"] = ""
+    with zipfile.ZipFile(tmp_path / wikipedia.WHEEL, "w") as archive:
+        for locale in wikipedia.LOCALES.values():
+            archive.writestr(wikipedia.MEMBER.format(locale), json.dumps(articles))
+    content = (tmp_path / wikipedia.WHEEL).read_bytes()
+    monkeypatch.setattr(wikipedia, "SHA256", hashlib.sha256(content).hexdigest())
+    return tmp_path
+
+
+@pytest.mark.parametrize("edition", ["en", "fr", "es"])
+def test_a_description_of_one_article_asks_for_it(wheel, edition):
+    settings = wikipedia.Settings(edition=edition, files=str(wheel))
+    collection = settings.load()
+    assert list(collection.rows())[5] == ("T5", "T5", "Text 5.")
+    assert len(collection.passages) == 59
+    splits = [relevant(collection, split) for split in settings.judged()]
+    assert all(splits)
+    expected = {f"subject number {row}": [f"T{row}"] for row in range(2, 58)}
+    assert {query: names for asked in splits for query, names in asked.items()} == expected
+
+
+def test_another_archive_is_refused(wheel):
+    with zipfile.ZipFile(wheel / wikipedia.WHEEL, "a") as archive:
+        archive.writestr("more", "")
+    with pytest.raises(InputError, match="has another checksum than"):
+        wikipedia.Settings(files=str(wheel)).load()

@@ -1,6 +1,7 @@
 """`source: pairs`: tables in the columns of three libraries become one collection."""
 
 import csv
+import importlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ from small_collections import relevant, texts_of, write_lines
 from cdmae.collections.sources.pairs import Settings
 from cdmae.collections.store import read_passages, read_queries, write_collection
 from cdmae.errors import InputError
-from cdmae.retrieval import pair_run
+from cdmae.runs import read_run
 
 TEA, CHINA, COFFEE, OLD = "Tea is a drink.", "Tea is from China.", "Coffee, too.", "Tea is old."
 SENTENCE_TRANSFORMERS = [
@@ -106,9 +107,6 @@ def test_a_folder_has_one_or_several_tables_per_split(tmp_path):
     collection = settings.load()
     assert relevant_texts(collection, "dev") == {"what is coffee": {COFFEE}}
     assert relevant_texts(collection) == {"what is tea": {TEA, CHINA}}
-    table(tmp_path / "train.jsonl", SENTENCE_TRANSFORMERS)
-    with pytest.raises(InputError, match="holds both train-00000-of-00002.parquet and train.jsonl"):
-        settings.judged()
 
 
 def test_a_label_of_0_is_a_judgment_that_the_passage_is_not_relevant(tmp_path):
@@ -117,6 +115,30 @@ def test_a_label_of_0_is_a_judgment_that_the_passage_is_not_relevant(tmp_path):
     collection = table(tmp_path / "pairs.csv", rows).load()
     assert relevant_texts(collection) == {"tea": {TEA}}
     assert collection.qrels["train"]["grade"].tolist() == [1, 0]
+
+
+def test_the_size_of_a_long_table_is_estimated_from_its_first_rows(tmp_path):
+    rows = [
+        {"question": f"q {row // 2}", "answer": f"{row} " + "words " * 99} for row in range(3000)
+    ]
+    passages, words, queries = table(tmp_path / "train.csv", rows).expected()
+    assert passages == pytest.approx(3000, rel=0.1)
+    assert (words, queries) == (100, {"train": 1500})
+
+
+# --- a table as a run -----------------------------------------------------------------------------
+
+
+def run_of(folder, rows, stored=None, **settings):
+    """Read a table as a job does, for the collection of its rows, or of other ones."""
+    file, collection = folder / "pairs.jsonl", folder / "collection"
+    write_lines(file, stored or rows)
+    write_collection(collection, Settings(path=str(file), **settings).load())
+    write_lines(file, rows)
+    outputs = [folder / "run.parquet"]
+    script = importlib.import_module("workflow.scripts.read_run")
+    script.main(files=[file], collections=[collection], splits=["train"], outputs=outputs, depth=9)
+    return read_run(outputs[0])
 
 
 ONE = {"query": "tea", "positive": TEA, "negative_1": COFFEE, "negative_2": OLD}
@@ -133,65 +155,29 @@ ONE = {"query": "tea", "positive": TEA, "negative_1": COFFEE, "negative_2": OLD}
 )
 def test_negatives_and_scores_of_a_table_are_a_run(tmp_path, rows, query, expected):
     """A label with negatives has scores, or margins; negatives without scores keep their order."""
-    settings = table(tmp_path / "pairs.jsonl", rows)
-    write_collection(tmp_path / "out", settings.load())
-    passages = read_passages(tmp_path / "out")
-    queries = read_queries(tmp_path / "out", "train")
-    columns = {"query": "", "positive": ""}
-    run = pair_run.read_run(tmp_path / "pairs.jsonl", queries, passages, 100, columns)
-    found, scores = run.ranked(queries["text"].tolist().index(query))
-    texts = passages["text"].to_pylist()
+    run = run_of(tmp_path, rows)
+    queries = read_queries(tmp_path / "collection", "train")["text"].tolist()
+    texts = read_passages(tmp_path / "collection")["text"].to_pylist()
+    found, scores = run.ranked(queries.index(query))
     assert dict(zip([texts[row] for row in found], scores.tolist(), strict=True)) == expected
 
 
-# --- mistakes -------------------------------------------------------------------------------------
+ROWS = [
+    {"q": "what is tea", "positive": "A drink.", "negative": "A boat."},
+    {"q": "what is rain", "positive": "Water.", "negative": "A drink."},
+]
+HELD_OUT = {"q": "held out", "positive": "Water.", "negative": "A boat."}
 
-TWO = "query,positive\nq,p\n"
 
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("a,b\nq,p\n", "pairs.csv lacks the query column any of anchor, query, question; it has a, b"),
-        ("query,anchor,positive\nq,a,p\n", "pairs.csv has several query columns: anchor, query"),
-        ("question;answer\nq;a\n", "pairs.csv, line 1: one column, question;answer"),
-        (TWO + "q\n", "pairs.csv, line 3: another number of columns; expected query, positive"),
-        (TWO + '"two\nlines",p\n"",p\n', 'pairs.csv, line 5: query is missing or empty; it has query, positive'),
-        (TWO + "q,\n", "pairs.csv, line 3: positive has no passage; expected at least one"),
-        ("query,positive,label\nq,p,.5\n", "pairs.csv, line 2: label is .5; expected 0 or 1"),
-        ("query,positive,label\nq,p,0\n", "pairs.csv marks no passage as relevant"),
-        ("query,positive,negative,label\nq,p,n,x\n", "pairs.csv, line 2: label has x; expected finite"),
-        ("query,pos,neg,pos_scores\nq,p,n,1\n", "pairs.csv, line 2: 1 scores for 2 passages"),
-        (TWO + 'q,"p\n', "pairs.csv, line 3: not a row of the table ("),
-        ("query,positive\n", "pairs.csv holds no pairs"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_reported_with_its_line(tmp_path, text, sentence):
-    path = tmp_path / "pairs.csv"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        Settings(path=str(path)).load()
-    assert sentence in str(caught.value)
+def test_the_job_finds_the_columns_that_the_collection_names_and_the_queries_of_its_split(tmp_path):
+    run = run_of(tmp_path, [*ROWS, HELD_OUT], ROWS, query="q")
+    assert [run.ranked(row)[0].tolist() for row in range(len(run))] == [[1], [0]]
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("none.csv", "is not a file"),
-        ("pairs.xlsx", "expected a table"),
-        ("", "holds no table of pairs"),
-    ],
+    ("rows", "named"),
+    [([*ROWS, ROWS[0] | {"negative": "New."}], "line 3: "), ([HELD_OUT], "none of the 2 queries")],
 )
-def test_files_that_are_no_table_are_refused(tmp_path, name, message):
-    (tmp_path / "pairs.xlsx").write_text("")
-    with pytest.raises(InputError, match=message):
-        Settings(path=str(tmp_path / name)).judged()
-
-
-def test_the_size_of_a_long_table_is_estimated_from_its_first_rows(tmp_path):
-    rows = [
-        {"question": f"q {row // 2}", "answer": f"{row} " + "words " * 99} for row in range(3000)
-    ]
-    passages, words, queries = table(tmp_path / "train.csv", rows).expected()
-    assert passages == pytest.approx(3000, rel=0.1)
-    assert (words, queries) == (100, {"train": 1500})
+def test_a_table_that_does_not_fit_is_refused(tmp_path, rows, named):
+    with pytest.raises(InputError, match=f"pairs.jsonl.* {named}"):
+        run_of(tmp_path, rows, ROWS, query="q")

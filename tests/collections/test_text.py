@@ -9,7 +9,6 @@ from small_collections import relevant, texts_of
 from cdmae.collections import documents
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT
 from cdmae.collections.sources import text
-from cdmae.errors import InputError
 
 LONG = " ".join(f"word{number}" for number in range(40))
 
@@ -153,21 +152,6 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path):
     assert read(docs) == {"a.txt#1": "one", "inner/b.txt#1": "two", "same.txt#1": "one"}
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.pdf", b"x", "holds no file that ends in .txt, .md, .markdown, .rst, .html, .htm"),
-        (".hidden.txt", b"x", "hidden files, and links that lead outside, are not read"),
-        ("a.txt", b"\xff", "a.txt, line 1: not UTF-8"),
-        ("a.md", b"<!-- -->", "holds no passages"),
-    ],
-)
-def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, message):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        text.Settings(path=str(tmp_path)).load()
-
-
 def test_suffixes_match_in_any_case(tmp_path):
     files(tmp_path, README_MD="Some words.", x_org="Some words.")
     assert text.Settings(path=str(tmp_path)).depends() == [tmp_path / "README.MD"]
@@ -219,18 +203,3 @@ def test_a_table_of_answers_may_be_the_documents(tmp_path):
         ("/cost", "Cost?", "It is free."),
         ("faq.csv#3", "Where?", "There."),
     ]
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        ("question,file\nwhy,faq.txt\n", "line 2: file is faq.txt, of which there is no passage"),
-        ("question,where\nwhy,here\n", "line 2: the question has no id, file or heading"),
-        ("question,file\n", "holds no questions"),
-    ],
-)  # fmt: skip
-def test_a_question_without_a_known_place_is_refused(docs, tmp_path, lines, message):
-    table = tmp_path / "questions.csv"
-    table.write_text(lines)
-    with pytest.raises(InputError, match=message):
-        text.Settings(path=str(docs), questions={"test": str(table)}).load()

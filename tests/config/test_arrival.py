@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from any_kind import as_objective
 from other_values import BESIDE, REMEDY, VALUES, others, tried
 from pydantic import ValidationError
+from tiny_objectives import as_objective
 from tiny_training import stage, train, write_teacher, write_tiny
 
 from cdmae.collections.store import Collection, read_passages, read_queries, write_collection

@@ -1,5 +1,6 @@
-"""What a config means: defaults, entries that refer to others, and what a setting restarts."""
+"""What a config means: defaults, entries that refer to others, and the splits that decide."""
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -7,23 +8,13 @@ from made_up import make_model
 
 from cdmae.config import pretrained, systems
 from cdmae.config.encoders import OBJECTIVES, AnyEncoder
-from cdmae.config.importance import Importance
 from cdmae.config.load import load
 from cdmae.config.reading import gather
-from cdmae.config.schema import Config
+from cdmae.config.splits import is_dev, roles
 from cdmae.config.stages import AnyStage
-from cdmae.fields import kinds_of, parse, rules_of, tags
+from cdmae.fields import kinds_of, rules_of, tags
 
 FILES = Path(__file__).resolve().parents[2] / "config"
-
-
-def test_nothing_has_the_defaults_of_the_paper():
-    assert load({}) == Config() and Config().seed == (42,) and Importance().window == 4
-    encoder = parse(AnyEncoder, {"objective": "mae", "start": "s", "collection": "c"})
-    assert (encoder.encoder_ratio, encoder.decoder_ratio, encoder.sigma) == (0.3, 0.5, 1.0)
-    assert (encoder.learning_rate, encoder.batch, encoder.epochs) == (3e-4, 2048, 20)
-    stage = parse(AnyStage, {"kind": "retriever", "head": "dense", "collection": "c"})
-    assert (stage.queries, stage.group, stage.epochs, stage.alpha) == (64, 32, 3, 0.2)
 
 
 def test_written_out_values_load_to_the_same_config(values):
@@ -44,35 +35,6 @@ def test_settings_without_effect_are_accepted_and_reset(values):
     assert (mae.importance, mae.sigma, mae.epochs) == ("", 1.0, 20)
     assert config.starts["given"].values() == {"checkpoint": "some/checkpoint"}
     assert set(config.encoders["none"].values()) == {"start", "objective", "seed"}
-
-
-def settings_of_trainings(values):
-    config = load(values)
-    found = {name: encoder.values() for name, encoder in config.encoders.items()}
-    for name in systems.trained(config):
-        system = config.systems[name]
-        found[name] = config.stages[system.stage].values(is_taught=system.is_taught)
-    return found
-
-
-@pytest.mark.parametrize(
-    ("section", "key", "value", "expected"),
-    [
-        ("pretraining", "sigma", 2.0, {"cdmae"}),
-        ("pretraining", "decoder_layers", 3, {"mae", "cdmae"}),
-        ("pretraining", "bag_weight", 2.0, set()),
-        ("pretraining", "epochs", 2, set()),
-        ("training", "epochs", 2, {"one", "three", "cross"}),
-        ("training", "temperature", 2.0, {"one", "three"}),
-        ("training", "rdrop", 0.0, {"cross"}),
-        ("training", "distillation", "margin_mse", {"three"}),
-    ],
-)
-def test_a_default_restarts_the_trainings_that_read_it(values, section, key, value, expected):
-    before = settings_of_trainings(values)
-    values[section][key] = value
-    after = settings_of_trainings(values)
-    assert {name for name in before if before[name] != after[name]} == expected
 
 
 def test_objectives_take_their_own_defaults_only(values):
@@ -125,3 +87,80 @@ def test_models_are_folders_also_in_the_home_folder(values, tmp_path, monkeypatc
     assert config.starts["own"].values() == {"checkpoint": model}
     assert config.encoders["own"].generator == config.systems["foreign"].model == model
     assert pretrained.divided("a/b@v1") == ("a/b", "v1")
+
+
+# --- collection -----------------------------------------------------------------------------------
+
+
+def test_a_collection_at_the_top_is_shorthand_for_the_same_config_with_all_names(values):
+    values["systems"]["fused"]["tuned_on"] = ["docs", "dev"]
+    values["evaluation"]["collections"] = {"docs": ["dev", "test"]}  # judged, not trained on
+    short = copy.deepcopy(values) | {"collection": "docs"}
+    for entry in (short["starts"]["small"], short["pretraining"], short["training"]):
+        del entry["collection"]
+    del short["evaluation"]["collections"]
+    short["systems"]["fused"]["tuned_on"] = ["dev"]
+    assert load(short) == load(values)
+    assert "collection" not in load(short).values()
+    short["training"]["collection"] = "other"
+    short["evaluation"]["collections"] = {"other": ["test"], "docs": ["dev"]}
+    config = load(short)
+    assert config.stages["stage1"].collection == "other"
+    assert config.encoders["mae"].collection == "docs"
+    assert config.evaluation.collections == {"other": ("test",), "docs": ("dev",)}
+
+
+# --- the deciding and the reported split ----------------------------------------------------------
+
+
+def test_a_split_is_for_choosing_by_its_name():
+    assert all(map(is_dev, ["dev", "validation", "dev/small", "dev2", "DEV", "val"]))
+    assert not any(map(is_dev, ["test", "train", "value", "device"]))
+
+
+def config(toy, splits, tuned_on=(), **evaluated):
+    """A config with a collection of judged splits, and queries that are made from its text."""
+    toy.Settings.judged = lambda settings: dict.fromkeys(splits, True)
+    mine = {"source": "toy"}
+    made = {"source": "pseudo", "of": mine, "method": "span", "holdout": {"dev": 0.2, "test": 0.2}}
+    systems = {"bm25": {"kind": "bm25"}, "other": {"kind": "bm25", "k1": 1.5}}
+    if tuned_on:
+        systems["fused"] = {"kind": "fusion", "of": ["bm25", "other"], "tuned_on": [*tuned_on]}
+    values = {"collections": {"mine": mine, "made": made}, "systems": systems}
+    return load(values | {"evaluation": {"collections": evaluated}})
+
+
+@pytest.mark.parametrize(
+    ("splits", "tuned", "deciding", "reported"),
+    [
+        (["test", "dev"], "", "dev", "test"),  # not the first that the source lists
+        (["test", "validation"], "", "validation", "test"),
+        (["dev", "dev2", "test"], "", "dev", "test"),
+        (["easy", "hard"], "", "easy", "hard"),
+        (["test", "hard"], "", "hard", "test"),
+        (["one", "two", "test"], "two", "two", "test"),
+        (["dev", "dev2"], "", "dev", "dev2"),
+        (["test"], "", "test", "test"),
+        (["dev", "test"], "test", "dev", "dev"),  # what is tuned on is not reported
+    ],
+)
+def test_the_deciding_split_is_not_the_reported_one_if_there_are_two(
+    toy, splits, tuned, deciding, reported
+):
+    found = roles(config(toy, splits, ("mine", tuned) if tuned else (), mine=splits))
+    assert found == (("mine", deciding), ("mine", reported))
+
+
+def test_judged_queries_come_before_queries_that_were_made_from_their_text(toy, tmp_path):
+    both = config(toy, ["dev", "test"], made=["dev", "test"], mine=["test", "dev"])
+    assert roles(both) == (("mine", "dev"), ("mine", "test"))
+    alone = config(toy, ["dev", "test"], made=["dev", "test"])
+    assert roles(alone) == (("made", "dev"), ("made", "test"))
+    (tmp_path / "qrels").mkdir()
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "a query"}\n')
+    (tmp_path / "qrels/test.tsv").write_text("q\tp1\t1\n")
+    values = alone.values()
+    values["collections"]["judged"] = {"source": "queries", "of": "mine", "path": str(tmp_path)}
+    values["evaluation"]["collections"]["judged"] = ["test"]
+    assert roles(load(values)).reported == ("judged", "test"), "with the passages of mine"
+    assert roles(load({})) is None

@@ -12,13 +12,13 @@ from planned import plan
 
 from cdmae.config import systems
 from cdmae.config.encoders import Mae
+from cdmae.config.importance import Importance
 from cdmae.config.load import load
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.config.reference import page
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.config.stages import Dense, Reranker
 from cdmae.fields import rules_of
-from cdmae.report.paper import published
 
 FILES = Path(__file__).resolve().parents[2] / "config"
 CONFIGS = sorted(path for path in FILES.rglob("*.yaml") if path.parent.name != "recipes")
@@ -145,6 +145,7 @@ def test_the_paper_s_steps_and_collections():
 
 def test_the_paper_s_values_are_the_schema_s_defaults():
     """What paper.yaml states about pre-training and training, but for names and GPUs."""
+    assert load({}) == Config() and Config().seed == (42,) and Importance().window == 4
     paper = read_yaml(NAMED["paper"])
     for kinds, section in (([Mae], "pretraining"), ([Reranker, Dense], "training")):
         defaults = {key: rule.default for kind in kinds for key, rule in rules_of(kind).items()}
@@ -179,18 +180,3 @@ def test_a_recipe_adds_its_entries_to_the_paper_s_and_is_planned(name):
     first, second = (config.systems[f"{name}-stage{number}"] for number in (1, 2))
     assert (first.encoder, first.negatives) == (name, "bm25")
     assert (second.encoder, second.negatives) == (name, f"{name}-stage1")
-
-
-def test_the_rows_of_the_paper_s_table_1_have_systems():
-    """Those of methods without a recipe's third stage are those of its second."""
-    rows = layered(*RECIPES).report.methods
-    first = published.tables()["table 1"]
-    assert {row: rows[row] for row in rows if row in first} == {
-        "BM25": "bm25",
-        "CDMAE": "cdmae-stage3",
-        "SimLM": "simlm-stage3",
-        "CoT-MAE": "cotmae-stage2",
-        "Condenser": "condenser-stage2",
-        "coCondenser": "cocondenser-stage2",
-        "SEED": "seed-stage2",
-    }

@@ -22,6 +22,18 @@ SETTINGS = [
     ("encoders.mae.early_layers", 1, "", "config/README.md"),
     ("systems.x", {"kind": "fusion"}, "systems.x.of", ""),
     ("systems.x", {}, "systems.x.kind", ""),
+    (
+        "systems.x",
+        {"kind": "bm25", "passages": {"docs": "docs"}},
+        "systems.x.passages.docs",
+        "expanded",
+    ),
+    (
+        "systems.x",
+        {"kind": "bm25", "passages": {"dogs": "docs"}},
+        "systems.x.passages.dogs",
+        "docs",
+    ),
     ("encoders.cdmae.importance", "", "", "ami"),
     ("starts.small.collection", "", "starts.small.checkpoint", "collection"),
     ("starts.small.heads", 3, "", "8"),
@@ -79,6 +91,9 @@ SPLITS_AND_LENGTHS = [
     ("starts.small.positions", 150, "stages.rerank.max_length", "192"),
     ("evaluation.depth", 100, "", "R@1000"),
     ("evaluation.measures", ["MRR@10"], "", "RR@10"),
+    ("evaluation.measures", ["nDCG(rel=2)@10"], "", "nDCG(rel=2)@10"),
+    ("evaluation.measures", ["P(rel=2, cutoff=5)"], "", "P(rel=2)@5"),
+    ("evaluation.measures", ["R("], "", "R("),
     ("evaluation.measures", [], "", "[]"),
 ]  # fmt: skip
 ROWS = [*SETTINGS, *NAMES, *KINDS, *SPLITS_AND_LENGTHS]

@@ -3,7 +3,6 @@ grades.
 """
 
 import math
-import re
 
 import ir_measures
 import numpy as np
@@ -11,7 +10,6 @@ import pandas as pd
 import pytest
 from made_up import run_of
 
-from cdmae.config.checks import read_measure
 from cdmae.errors import InputError
 from cdmae.evaluation import measures
 from cdmae.evaluation.measures import measure
@@ -103,21 +101,6 @@ def test_measures_are_those_of_the_exported_run(tmp_path, monkeypatch):
     assert len(frame) == len(expected)
     for query_id, name, value in frame.itertuples(index=False):
         assert value == pytest.approx(expected[query_id, name], abs=1e-12), (query_id, name)
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        *((name, "means that ") for name in ("ndcg@10", "nDCG(rel=2)@10", "R(")),
-        ("MRR@10", "RR@10, the notation of ir_measures"),
-        ("P(rel=2, cutoff=5)", "P(rel=2)@5, the notation of ir_measures"),
-    ],
-)  # fmt: skip
-def test_a_measure_that_is_not_computed_or_has_another_name_is_refused(name, words):
-    with pytest.raises(
-        InputError, match=f"evaluation.measures has .*; expected {re.escape(words)}"
-    ):
-        read_measure(name)
 
 
 @pytest.mark.parametrize(

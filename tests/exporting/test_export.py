@@ -1,75 +1,88 @@
-"""An exported folder has the model's very numbers in every file."""
+"""An exported folder has the model's very numbers in every file, which the programs of docs/use.md
+read; triples are the training's groups.
+"""
+
+import contextlib
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import faiss
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from small_collections import stored
+from tiny_training import stage, untrained
 
+from cdmae.collections import pair_rows
 from cdmae.errors import InputError
 from cdmae.exporting import folder, graph
-from cdmae.files import read_json
+from cdmae.exporting.triples import Training, export
+from cdmae.finetuning.groups import Drawing
 from cdmae.models import checkpoint
 from cdmae.retrieval import kinds
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.kinds import read_shards
 from cdmae.retrieval.kinds.multi import MultiVectors
+from cdmae.runs import Run, write_run
 
 pytest.importorskip("onnxruntime")
-LENGTHS = {"query_length": 16, "passage_length": 32}
-DENSE = {"pooling": "mean", "similarity": "cosine"}
+PAGE = (Path(__file__).resolve().parents[2] / "docs/use.md").read_text()
+PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
+PACKAGES = ("onnxruntime", "faiss", "transformers")
 
 
-def model_of(tiny, path, kind="retriever", **described):
-    """The folder of an untrained model."""
-    lengths = LENGTHS if kind == "retriever" else {"max_length": 40}
-    model = checkpoint.start_model(
-        tiny.encoder, kind, **lengths, precision="fp32", seed=3, **described
-    )
-    path.mkdir()
-    checkpoint.save(path, model, tiny.encoder, {"steps": 1})
-    (path / ".snakemake_timestamp").touch()
-    return path
-
-
-def exported(tiny, tmp_path, onnx=True, **described):
-    """Export a retriever; the export and our vectors of the passages."""
-    model = model_of(tiny, tmp_path / "model", **described)
-    inference.write_vectors(
-        encoder={"encoded_by": "vectors"},
-        model=model,
-        source=tiny.tokens,
-        output=tmp_path / "vectors",
-    )
-    source = folder.Source(str(model), "retriever", str(tiny.collection), str(tmp_path / "vectors"))
-    files = folder.export(source, tmp_path / "to", onnx=onnx)
+def exported(tiny, tmp_path, recipe):
+    """Export an untrained retriever; the export and our vectors of the passages."""
+    model = untrained(tmp_path / "model", tiny.encoder, recipe)
+    (model / ".snakemake_timestamp").touch()
+    vectors = tmp_path / "vectors"
+    how = {"encoder": {"encoded_by": "vectors"}, "model": model, "source": tiny.tokens}
+    inference.write_vectors(**how, output=vectors)
+    source = folder.Source(str(model), "retriever", str(tiny.collection), str(vectors))
+    files = folder.export(source, tmp_path / "retriever")
     assert set(files) >= {"model.safetensors", "cdmae.json", "tokenizer.json", "passages.parquet"}
-    assert not list((tmp_path / "to").rglob(".*"))
-    parts = [each[:] for each in read_shards(source.vectors)]
-    return tmp_path / "to", kinds.of(parts[0]).joined(parts)
+    assert not list((tmp_path / "retriever").rglob(".*"))
+    parts = [each[:] for each in read_shards(vectors)]
+    return tmp_path / "retriever", kinds.of(parts[0]).joined(parts)
 
 
-def test_a_dense_retriever_has_its_vectors_in_onnx_parquet_and_faiss(tiny, tmp_path):
-    path, ours = exported(tiny, tmp_path, **DENSE)
+@pytest.mark.parametrize(("pooling", "similarity"), [("cls", "dot"), ("mean", "cosine")])
+def test_a_dense_retriever_has_its_vectors_in_every_file_and_program(
+    tiny, tmp_path, monkeypatch, pooling, similarity
+):
+    recipe = stage("retriever", pooling=pooling, similarity=similarity)
+    path, ours = exported(tiny, tmp_path, recipe)
     assert (path / graph.FILE).exists()  # the export compares its vectors with ours
     table = pq.read_table(path / "passages.parquet")
     assert table.column_names == ["docid", "vector", "text"]
     assert table["text"].to_pylist() == tiny.passages
-    vectors = np.array(table["vector"].to_pylist(), np.float32)
-    np.testing.assert_array_equal(vectors, ours)
+    np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), ours)
     index = faiss.read_index(str(path / "passages.faiss"))
     np.testing.assert_array_equal(index.search(ours[:9], 1)[1][:, 0], np.arange(9))
-
-
-def test_an_encoder_is_exported_with_the_pooling_of_its_training(tiny, tmp_path, pretrained):
-    source = folder.Source(str(pretrained), "encoder", str(tiny.collection))
-    files = folder.export(source, tmp_path / "to")
-    assert "passages.parquet" not in files and graph.FILE in files
-    pooling = read_json(tmp_path / "to" / folder.POOLING)
-    assert pooling == read_json(pretrained / folder.POOLING)
+    if pooling == "mean":
+        return  # the programs of the page are for [CLS]
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    for program in PROGRAMS:
+        named = [name for name in PACKAGES if re.search(rf"^(import|from) {name}", program, re.M)]
+        name = next(iter(named), "sentence_transformers")
+        with (
+            contextlib.suppress(ModuleNotFoundError),
+            contextlib.redirect_stdout(io.StringIO()) as said,
+        ):
+            exec(program, {"__name__": "documentation"})
+            found[name] = [float(number) for number in re.findall(r"-?\d+\.\d+", said.getvalue())]
+    assert {"sentence_transformers", "transformers", "onnxruntime", "faiss"} <= found.keys()
+    for name in ("transformers", "onnxruntime"):
+        assert found[name] == pytest.approx(found["sentence_transformers"], abs=1e-4)
+    assert found["faiss"] == sorted(found["faiss"], reverse=True)
 
 
 def test_a_sparse_retriever_has_its_weights_in_onnx_and_parquet(tiny, tmp_path):
-    path, ours = exported(tiny, tmp_path, head="sparse")
+    path, ours = exported(tiny, tmp_path, stage("sparse"))
     assert (path / graph.FILE).exists()
     table = pq.read_table(path / "passages.parquet")
     row = table.slice(3, 1).to_pylist()[0]
@@ -79,15 +92,14 @@ def test_a_sparse_retriever_has_its_weights_in_onnx_and_parquet(tiny, tmp_path):
 
 
 def test_a_multi_vector_retriever_has_a_list_of_vectors_and_no_graph(tiny, tmp_path):
-    described = {"match": "any", "expansion": "none", "skip_punctuation": True}
-    path, ours = exported(tiny, tmp_path, head="multi", dimensions=8, **described)
+    path, ours = exported(tiny, tmp_path, stage("multi", expansion="none"))
     assert isinstance(ours, MultiVectors) and not (path / graph.FILE).exists()
     lists = pq.read_table(path / "passages.parquet")["vectors"].to_pylist()
     np.testing.assert_array_equal(np.array(lists[5], np.float16), ours[5:6].values)
 
 
 def test_a_reranker_has_its_scores_in_onnx_and_other_numbers_are_refused(tiny, tmp_path):
-    path = model_of(tiny, tmp_path / "model", "reranker")
+    path = untrained(tmp_path / "model", tiny.encoder, stage("reranker"))
     source = folder.Source(str(path), "reranker", str(tiny.collection))
     assert graph.FILE in folder.export(source, tmp_path / "to")
     model = checkpoint.load(path, "reranker")
@@ -96,13 +108,74 @@ def test_a_reranker_has_its_scores_in_onnx_and_other_numbers_are_refused(tiny, t
 
 
 def test_missing_packages_and_vectors_of_other_passages_are_refused(tiny, tmp_path, monkeypatch):
-    path = model_of(tiny, tmp_path / "model", **DENSE)
+    path = untrained(tmp_path / "model", tiny.encoder, stage("retriever"))
     (tmp_path / "vectors").mkdir()
     np.save(tmp_path / "vectors/00000.npy", np.zeros((7, 32), np.float32))
     source = folder.Source(str(path), "retriever", str(tiny.collection), str(tmp_path / "vectors"))
-    with pytest.raises(InputError, match="has 120 passages, but the run has vectors of 7"):
+    with pytest.raises(InputError, match="120 passages.* 7"):
         folder.export(source, tmp_path / "to", onnx=False)
     monkeypatch.setattr(graph, "NEEDED", ("onnx", "no_such_package"))
-    with pytest.raises(InputError, match=r"not installed \(no_such_package\)"):
+    with pytest.raises(InputError, match="no_such_package"):
         folder.export(source, tmp_path / "to")
     assert not (tmp_path / "to").exists()
+
+
+# --- triples --------------------------------------------------------------------------------------
+
+
+TEXTS = [f"passage number {row}" for row in range(8)]
+POSITIVES = {"q0": [0, 1], "q1": [2], "q2": [3]}
+MINED = {"q0": [4, 0, 5, 6], "q1": [7, 2, 0], "q2": [3]}  # q2 has no negative
+
+
+@pytest.fixture
+def training(tmp_path):
+    """Three training queries with a run over them, in which relevant passages occur, too; the
+    teacher scores passage p of query q by 10 q + p.
+    """
+    passages = [(f"p{row}", "T", text) for row, text in enumerate(TEXTS)]
+    asked = {name: f"query {name}" for name in POSITIVES}
+    judged = [(name, f"p{row}", 1) for name, found in POSITIVES.items() for row in found]
+    stored(tmp_path / "collection", passages, {"train": asked}, {"train": judged})
+    ranked = [np.array(found, np.int32) for found in MINED.values()]
+    scores = [np.arange(len(found), 0, -1, dtype=np.float32) for found in MINED.values()]
+    write_run(tmp_path / "negatives.parquet", Run.of(ranked, scores))
+    taught = [10 * query + np.arange(8, dtype=np.float32) for query in range(3)]
+    write_run(tmp_path / "teacher.parquet", Run.of([np.arange(8, dtype=np.int32)] * 3, taught))
+    drawing = Drawing("train", depth=10, group=2, random_negatives=0, seed=0)
+    return Training(tmp_path / "collection", tmp_path / "negatives.parquet", drawing)
+
+
+def read(path):
+    """The pairs of a file: for each query, its positives, its negatives and all scores by text."""
+    found = {}
+    for _, pair in pair_rows.read(path):
+        positives, negatives, scores = found.setdefault(pair.query, (set(), [], {}))
+        positives |= {passage.text.removeprefix("T ") for passage in pair.positives}
+        negatives[:] = [passage.text.removeprefix("T ") for passage in pair.negatives]
+        listed = [passage.text.removeprefix("T ") for passage in pair.positives] + negatives
+        scores.update(zip(listed, pair.scores, strict=bool(pair.scores)))
+    return found
+
+
+def test_rows_are_read_back_as_the_groups_with_the_same_number_of_negatives(tmp_path, training):
+    output = tmp_path / "triples.jsonl"
+    assert export(output, training, 2) == (3, 1)
+    assert read(output) == {
+        "query q0": ({TEXTS[0], TEXTS[1]}, [TEXTS[4], TEXTS[5]], {}),
+        "query q1": ({TEXTS[2]}, [TEXTS[7], TEXTS[0]], {}),
+    }
+    assert export(output, training, 3) == (2, 2)
+    assert read(output).keys() == {"query q0"}
+    with pytest.raises(InputError, match="expected a smaller --negatives"):
+        export(output, training, 4)
+
+
+def test_a_teacher_scores_every_passage_in_the_columns_of_the_library(tmp_path, training):
+    output = tmp_path / "triples.jsonl"
+    export(output, replace(training, teacher=tmp_path / "teacher.parquet"), 2)
+    assert json.loads(output.read_text().splitlines()[0]) == {
+        "anchor": "query q0", "positive": "T passage number 0", "negative_1": "T passage number 4",
+        "negative_2": "T passage number 5", "label": [0.0, 4.0, 5.0],
+    }  # fmt: skip
+    assert read(output)["query q1"][2] == {TEXTS[2]: 12, TEXTS[7]: 17, TEXTS[0]: 10}

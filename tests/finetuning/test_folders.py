@@ -5,6 +5,7 @@ import pytest
 from card_facts import told_by_card
 from scipy.sparse import issparse
 from tiny_training import stage, train
+from transformers import AutoTokenizer
 
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
@@ -93,19 +94,14 @@ def test_the_program_of_a_card_computes_the_same_vectors(tiny, tmp_path, kind, m
         (tiny.passages[:20], 32, shard[:]),
     ):
         if more.get("target") == "recall" and length == 16:
-            assert ours.sum() == sum(len(text) - 2 for text in tokenised(folder, texts))
+            pieces = AutoTokenizer.from_pretrained(folder)
+            read = pieces(texts, truncation=True, max_length=length)["input_ids"]
+            assert ours.sum() == sum(len(text) - 2 for text in read)
             continue
         for row, text in enumerate(texts):
             found = ours[row : row + 1]
             found = found.toarray()[0] if kind == "sparse" else found.values
             np.testing.assert_allclose(found, told(encode, text, length), atol=1e-5)
-
-
-def tokenised(folder, texts):
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    return tokenizer(texts, truncation=True, max_length=16)["input_ids"]
 
 
 def test_a_head_of_a_unified_retriever_searches_alone(tiny, tmp_path):

@@ -5,7 +5,6 @@ import pytest
 from transformers import BertTokenizer
 
 from cdmae.importance import ami, ngrams, shading
-from cdmae.importance.shading import Word
 from cdmae.tokens.corpus import Tokens
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cross", "##word", "is", "a", "puzzle", "!"]
@@ -43,13 +42,3 @@ def test_spans_are_the_text_in_its_own_spelling(shades):
     assert "".join(span.text for span in spans) == text
     assert ("puzzle", 5) in spans and ("A", 0) not in spans
     assert shades.spans("") == [("", 0)]
-
-
-def test_numbers_are_one_word_a_line_and_grounds_follow_them():
-    words = [Word("a", 1.0), Word("b", -0.256)]
-    assert shading.as_numbers(words) == "word\timportance (nats)\na\t1.00\nb\t-0.26"
-    shown = shading.for_terminal([Word("a", -2.0), Word("b", 10.0), Word("c", 5.0)]).split(" ")
-    assert shown[0] == "a"
-    assert f"48;5;{shading.GROUNDS[-1]}m" in shown[1] and shown[1].endswith("b\x1b[0m")
-    assert shown[2] != shown[1] and "\x1b[48;5;" in shown[2]
-    assert shading.for_terminal([Word("a", 0.0), Word("b", -1.0)]) == "a b"

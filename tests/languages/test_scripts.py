@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 import pytest
+from small_collections import stored
 
 from cdmae.collections.documents import blocks
 from cdmae.collections.sources import pseudo, text
-from cdmae.collections.store import Collection, write_collection
 from cdmae.languages import scripts
 from cdmae.retrieval import bm25
 from cdmae.tokens import tokenise
@@ -117,9 +117,7 @@ def test_a_line_break_is_no_space_in_scripts_without_spaces(lines, text):
 def test_bm25_finds_a_passage_by_some_of_its_words(language, tmp_path):
     """With the language of the passages, which it recognises; Thai has no hit as English."""
     sentences = SENTENCES[language]
-    names = [str(row) for row in range(len(sentences))]
-    passages = pa.table({"passage_id": names, "title": [""] * len(names), "text": sentences})
-    write_collection(tmp_path / "c", Collection(passages, {}, {}, {}))
+    stored(tmp_path / "c", sentences)
     bm25.build(tmp_path / "c", tmp_path / "index")
     step = 8 if language in UNSPACED else 16
     asked = [sentence[:step] for sentence in sentences]

@@ -4,10 +4,9 @@ import re
 import textwrap
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
+from small_collections import stored
 
-from cdmae.collections.store import Collection, write_collection
 from cdmae.config.encoders import Mae
 from cdmae.files import read_json
 from cdmae.importance import ami, ngrams
@@ -37,9 +36,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     texts = english()
     assert len(texts) > 400
-    names = [str(row) for row in range(len(texts))]
-    table = pa.table({"passage_id": names, "title": [""] * len(texts), "text": texts})
-    write_collection(folder, Collection(table, {}, {}, {}))
+    stored(folder, texts)
     passages = folder / "passages.parquet"
     tokenizer = folder / "tokenizer"
     tokens = folder / "tokens"

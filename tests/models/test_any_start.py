@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from test_models import save
 from tiny_models import model
 from tiny_pretraining import run, started
 from tiny_tokenizers import KINDS, TEXTS
+from tiny_training import stage, untrained
 
 from cdmae.config import pretrained
 from cdmae.config.encoders import Mae
@@ -73,11 +73,7 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel
 
-    lengths = {"query_length": 16, "passage_length": 24}
-    made = checkpoint.start_model(
-        encoder, "retriever", **lengths, precision="fp32", pooling=pooling
-    )
-    folder = save(made, tmp_path / "model", encoder)
+    folder = untrained(tmp_path / "model", encoder, stage("retriever", pooling=pooling))
     ours = vectors.encode_queries(folder, SPOKEN)
     theirs = SentenceTransformer(str(folder), device="cpu")
     theirs[0].query_length = 16
@@ -99,8 +95,7 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(
 def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_path):
     from sentence_transformers import CrossEncoder
 
-    made = checkpoint.start_model(encoder, "reranker", max_length=40, precision="fp32", seed=3)
-    folder = save(made, tmp_path / "model", encoder)
+    folder = untrained(tmp_path / "model", encoder, stage("reranker", max_length=40))
     source, rows = sequences.queries(SPOKEN, folder, 1), np.arange(len(SPOKEN))
     judge = checkpoint.load(folder, "reranker")
     ours = reranking.score(judge, source, rows, source, rows[::-1])
@@ -143,9 +138,8 @@ def test_minilm_has_its_published_vectors_as_a_start_and_as_a_foreign_model(mini
 
     texts = ["how do I join two lists?", "When was the first bridge over the river built? " * 8]
     start = started(minilm, tmp_path / "start")
-    how = {"query_length": 32, "passage_length": 64, "precision": "fp32"}
-    made = checkpoint.start_model(start, "retriever", **how, pooling="mean", similarity="cosine")
-    ours = vectors.encode_queries(save(made, tmp_path / "model", start), texts)
+    recipe = stage("retriever", query_length=32, pooling="mean", similarity="cosine")
+    ours = vectors.encode_queries(untrained(tmp_path / "model", start, recipe), texts)
     theirs = SentenceTransformer(str(minilm), device="cpu")
     foreign = external.Encoder({"model": str(minilm)}).queries(texts)
     np.testing.assert_allclose(foreign, theirs.encode(texts), atol=1e-6)

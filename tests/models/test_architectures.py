@@ -1,6 +1,9 @@
-"""Every architecture is computed on packed rows as transformers computes it padded, and trained by
-every objective.
+"""Every architecture is computed on packed rows as transformers computes it padded, with every head
+and objective.
 """
+
+import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +13,8 @@ from tiny_objectives import CPU, SETTINGS, V, as_objective, gradients, reader, r
 from torch.nn import functional
 
 from cdmae.models import architectures, attention, packed, transformer
+from cdmae.models.heads import sparse
+from cdmae.models.ragged import BARE, HIDDEN, Ragged
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
@@ -88,7 +93,7 @@ def test_the_language_model_head_is_that_of_transformers(family):
     ("family", "name"),
     [
         *((family, "mae") for family in ALL),
-        *((family, name) for family in ("electra", "modernbert") for name in objectives()),
+        *zip(itertools.cycle(("electra", "modernbert")), objectives()),
     ],
 )
 def test_every_objective_trains_every_architecture(family, name):
@@ -126,3 +131,59 @@ def test_dropout_keeps_the_mean(kind):
     assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
     shares = (found.view(-1, 4) == 0).float().mean(0)
     assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
+
+
+# --- heads ----------------------------------------------------------------------------------------
+
+
+SPLADE = SimpleNamespace(pieces="all")
+TEXTS = [[2, 7, 9, 11, 3], [2, 30, 3], [2, *range(5, 25), 3]]
+
+
+@pytest.mark.parametrize("family", ALL)
+def test_weights_and_their_gradient_equal_transformers(family, monkeypatch):
+    """Some texts at a time, and one at a time, in float64."""
+    network = model(family, "encoder").double()
+    rounding = 1e-6 if family in ROTARY else 1e-9
+    read = padded(TEXTS, network.config.pad_token_id or 0)
+    logits = network(**read).logits
+    expected = (torch.log1p(torch.relu(logits)) * read["attention_mask"][..., None]).amax(1)
+    slopes = torch.randn(expected.shape, dtype=torch.float64)
+    (expected * slopes).sum().backward()
+    wanted = {name: weight.grad for name, weight in network.named_parameters()}
+    assert 0 < (expected > 0).double().mean() < 1
+    for at_once in (1, 1 << 20):
+        monkeypatch.setitem(sparse.LOGITS_AT_ONCE, "cpu", at_once)
+        network.zero_grad(set_to_none=True)
+        found = sparse.vectors(network, packed.pack(TEXTS), SPLADE)
+        assert torch.allclose(found, expected, atol=rounding)
+        (found * slopes).sum().backward()
+        for name, weight in network.named_parameters():
+            if wanted[name] is not None and "token_type" not in name:
+                largest = wanted[name].abs().max().clamp_min(1)
+                assert (weight.grad - wanted[name]).abs().max() < rounding * largest, name
+        with torch.no_grad():
+            again = sparse.vectors(network, packed.pack(TEXTS), SPLADE)
+        assert torch.allclose(again, found, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", ALL)
+def test_hidden_word_pieces_are_computed_but_not_seen(family):
+    """As transformers computes positions whose attention mask is 0, at the chosen rows only."""
+    network = model(family, "retriever").double()
+    rounding = 1e-6 if family in ROTARY else 1e-9
+    texts = Ragged.of(TEXTS)
+    flags = np.zeros(len(texts.values), np.uint8)
+    flags[texts.starts[1:-1] - 1] = HIDDEN
+    flags[texts.starts[2] + 4] = BARE
+    batch = packed.pack(Ragged(texts.values, texts.starts, flags=flags))
+    rows = batch.scored
+    states = transformer.hidden_states(network, batch, last_rows=rows)[: len(rows.layout.cells)]
+    read = padded(TEXTS, network.config.pad_token_id or 0)
+    mask = read["attention_mask"]
+    for text, ids in enumerate(TEXTS[:2]):
+        mask[text, len(ids) - 1] = 0
+    expected = network(**read).last_hidden_state
+    expected = torch.cat([each[: len(ids)] for each, ids in zip(expected, TEXTS, strict=True)])
+    expected = expected[torch.from_numpy(flags & BARE == 0)]
+    assert torch.allclose(states, expected, atol=rounding)

@@ -14,11 +14,9 @@ import tiny_models
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
-from transformers import BertConfig
 
 from benchmarks import gpu, pretraining
 from cdmae.models import attention, packed, transformer
-from cdmae.pretraining import trainer
 from cdmae.pretraining.objectives import _prediction
 from cdmae.training import setup
 
@@ -138,16 +136,6 @@ def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
     assert (mixed.shape, mixed.dtype, of.starts.dtype) == (query.shape, torch.bfloat16, torch.int32)
     mixed.sum().backward()
     assert (query.grad.shape, key.grad.dtype) == (query.shape, torch.bfloat16)
-
-
-def test_a_micro_batch_of_bert_base_fills_a_third_of_an_h100(monkeypatch):
-    """79.1 GiB x .35 over 14 layers of 4 x (10 x 768 + 2 x 3072) = 55,296 bytes a row."""
-    card = SimpleNamespace(total_memory=int(79.1 * 2**30))
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
-    rows = trainer.micro_batch(BertConfig(), SimpleNamespace(passes=1, held_layers=2), CUDA)
-    assert rows == int(0.35 * card.total_memory / (14 * 55296)) == 38_399
-    twice = trainer.micro_batch(BertConfig(), SimpleNamespace(passes=2, held_layers=2), CUDA)
-    assert twice == pytest.approx(rows * 14 / 26, abs=1), "the encoder's second pass is held, too"
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,14 @@ import pytest
 import tiny_pretraining
 import tiny_tokenizers
 from card_facts import FACTS, measures
-from test_models import save
 from tiny_pretraining import SETTINGS
-from tiny_training import stage, train
+from tiny_training import stage, train, untrained
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
 from cdmae.evaluation.per_query import write_measures
 from cdmae.files import read_json
-from cdmae.models import checkpoint, metadata
+from cdmae.models import metadata
 from cdmae.report import card
 from cdmae.retrieval import vectors as inference
 
@@ -77,11 +76,10 @@ def test_an_encoder_is_a_sentence_transformer_with_the_pooling_of_its_training(i
 
     settings = dataclasses.replace(SETTINGS, steps=1, pooling="mean")
     encoder = tiny_pretraining.run(inputs, tmp_path, settings)
-    how = {"query_length": 16, "passage_length": 16, "precision": "fp32", "pooling": "mean"}
-    model = checkpoint.start_model(encoder, "retriever", **how)
+    recipe = stage("retriever", passage_length=16, pooling="mean")
     # the last is as long as may be
     texts = ["w1 w2 w3", "w40", " ".join(f"w{number}" for number in range(14))]
-    ours = inference.encode_queries(save(model, tmp_path / "model", encoder), texts)
+    ours = inference.encode_queries(untrained(tmp_path / "model", encoder, recipe), texts)
     theirs = SentenceTransformer(str(encoder), device="cpu").encode(texts)
     np.testing.assert_allclose(theirs, ours, atol=1e-5)
 
@@ -92,10 +90,8 @@ def test_the_pooling_is_written_for_every_reader(tiny, tmp_path):
     TEI requires all four modes. vLLM reads the length only next to the other key. Versions of
     sentence-transformers before 6 refuse any further key.
     """
-    how = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
-    how |= {"pooling": "mean", "similarity": "cosine"}
-    model = checkpoint.start_model(tiny.encoder, "retriever", **how)
-    folder = save(model, tmp_path / "model", tiny.encoder)
+    recipe = stage("retriever", pooling="mean", similarity="cosine")
+    folder = untrained(tmp_path / "model", tiny.encoder, recipe)
     parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
     modules = []
     for index, (path, name) in enumerate(parts):
@@ -120,8 +116,8 @@ def test_every_reader_finds_that_scores_of_a_reranker_are_logits(tiny, tmp_path)
 
     One label makes the model a reranker for TEI.
     """
-    model = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32")
-    config = read_json(save(model, tmp_path / "model", tiny.encoder) / "config.json")
+    folder = untrained(tmp_path / "model", tiny.encoder, stage("reranker"))
+    config = read_json(folder / "config.json")
     assert config["architectures"] == ["BertForSequenceClassification"]
     assert config["sentence_transformers"] == {"activation_fn": "torch.nn.modules.linear.Identity"}
     assert config["sbert_ce_default_activation_function"] == "torch.nn.modules.linear.Identity"

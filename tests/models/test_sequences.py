@@ -1,13 +1,22 @@
-"""What the models read equals what transformers' tokenizer would give them."""
+"""What the models read, prompts included, equals what transformers' tokenizer would give them."""
+
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tiny_tokenizers import KINDS
+from tiny_training import stage, task_of, train, untrained
+from transformers import AutoModel
 
-from cdmae.models import sequences
+from cdmae.errors import InputError
+from cdmae.models import checkpoint, sequences
 from cdmae.models.ragged import Ragged
+from cdmae.models.sequences import Prompt
+from cdmae.retrieval import vectors
 from cdmae.tokens import tokenise
-from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.tokens.vocabulary import Vocabulary, read_backend
 
 SENTENCE = "the quick brown fox jumps over a lazy dog while seventeen more of them sleep in an old barn near it"
 WORDS = SENTENCE.split()
@@ -58,12 +67,89 @@ def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length):
     assert found.types.tolist() == sum(expected["token_type_ids"], [])
 
 
-def test_chunks_cover_every_row_once_sorted_and_within_the_budget():
-    lengths = np.random.default_rng(3).integers(3, 60, 200)
-    parts = sequences.chunks(lengths, 256)
-    assert sorted(np.concatenate(parts).tolist()) == list(range(200))
-    assert all(len(part) * lengths[part].max() <= 256 for part in parts)
-    ordered = lengths[np.concatenate(parts)]
-    assert (np.diff(ordered) >= 0).all()
-    assert [part.tolist() for part in sequences.chunks(np.array([9, 2, 9]), 5)] == [[1], [0], [2]]
-    assert sequences.chunks(np.array([], dtype=int), 5) == []
+# --- prompts --------------------------------------------------------------------------------------
+
+
+PROMPTS = {"query_prompt": "bada: ", "passage_prompt": "fika, gule: "}
+
+
+def test_sentence_transformers_gives_our_vectors(tiny, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    prompted = train(tiny, tmp_path, stage("retriever", epochs=0.5, **PROMPTS))
+    theirs = SentenceTransformer(str(prompted))
+    theirs[0].query_length = 16
+    ours = vectors.encode_queries(prompted, tiny.queries)
+    np.testing.assert_allclose(theirs.encode_query(tiny.queries), ours, atol=1e-5)
+    passages = np.concatenate(
+        [shard[:] for shard in vectors.Encoder({"model": prompted}).passages(tiny.tokens)]
+    )
+    np.testing.assert_allclose(theirs.encode_document(tiny.passages), passages, atol=1e-5)
+    plain = theirs.encode(tiny.queries)
+    assert np.abs(plain - ours).max() > 0.1
+
+
+def test_training_reads_what_the_tokenizer_makes_of_prompt_and_text(tiny, tmp_path):
+    recipe = stage("retriever", **PROMPTS)
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    task = task_of(tiny, recipe, model)
+    data = task.data
+    rows = np.arange(4)
+    read = task.draw(rows, 0).sequences
+    pieces = read_backend(tiny.encoder)
+    query = PROMPTS["query_prompt"] + tiny.queries[data.examples.queries[0]]
+    passage = PROMPTS["passage_prompt"] + tiny.passages[data.examples.draw(rows, 0)[0, 0]]
+    for sequence, text, length in ((read[0], query, 16), (read[4], passage, 32)):
+        pieces.enable_truncation(length)
+        assert sequence.tolist() == pieces.encode(text).ids
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_and_a_text_have_the_word_pieces_of_both_together(kind, tmp_path):
+    KINDS[kind]().save_pretrained(tmp_path)
+    by_bytes = kind in ("byte_level", "modern")
+    prompt, wrong = ("e-mail:\n", "e-mail: ") if by_bytes else ("e-mail: ", "e-mail")
+    pieces = read_backend(tmp_path)
+    text = "The masked one."
+    own, whole = (
+        pieces.encode(part, add_special_tokens=False).ids for part in (text, prompt + text)
+    )
+    assert [*Prompt.read(prompt, tmp_path).ids, *own] == whole
+    with pytest.raises(InputError, match="the end of the prompt .* line break"):
+        Prompt.read(wrong, tmp_path)
+
+
+def test_a_prompt_that_fills_the_length_is_refused(tiny):
+    recipe = stage("retriever", query_prompt="babebibobubabebibobubabebibobu: ")
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    queries = sequences.queries(tiny.queries, tiny.encoder, 1)
+    assert len(model.prompts["query_prompt"].ids) > 6
+    short = checkpoint.at(model, 8)
+    with pytest.raises(InputError, match="^query_prompt .* of 8 word-pieces; expected"):
+        sequences.texts(short, "query", queries, np.arange(1))
+
+
+# --- folders --------------------------------------------------------------------------------------
+
+
+def test_check_says_what_the_folder_is_and_automodel_finds_every_weight(
+    tiny, tmp_path, capfd, caplog
+):
+    retriever = untrained(tmp_path / "retriever", tiny.encoder, stage("retriever"))
+    capfd.readouterr()
+    assert not AutoModel.from_pretrained(retriever).pooler.dense.weight.any()
+    assert "MISSING" not in capfd.readouterr().err + caplog.text
+    found = checkpoint.check(retriever, "retriever")
+    lengths = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
+    kinds = {"head": "dense", "pooling": "cls", "similarity": "dot"}
+    assert (lengths | kinds).items() <= found.items()
+    with pytest.raises(InputError, match="contains a retriever, not a reranker"):
+        checkpoint.check(retriever, "reranker")
+    with pytest.raises(InputError, match="no cdmae.json"):
+        checkpoint.load(tiny.encoder, "retriever")
+
+
+def test_searching_stored_vectors_imports_no_transformers():
+    """Its import takes longer than the search of a small collection."""
+    program = "import sys; from cdmae.retrieval import search, vectors; sys.exit('transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -10,7 +10,7 @@ from tiny_objectives import SETTINGS
 from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.masking import Corpus, Side
-from cdmae.pretraining.batches import Step, _cuts
+from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import PASSAGES_AT_ONCE, Reader
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -95,23 +95,6 @@ def test_masks_are_those_of_the_strategy():
                 for row, length in enumerate(batch.lengths.tolist())
             }
             assert rows_of(step, side) == expected
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-@pytest.mark.parametrize("rows", [1, 30, 100, 10_000])
-def test_micro_batches_hold_every_passage_once(rows, ranks):
-    """Whatever their number: none is empty, every process has one, as many as another where there
-    are enough.
-    """
-    for lengths in (LENGTHS, (200, 1, 1, 1), (1, 1, 1, 200), (5, 5, 5)):
-        starts = np.concatenate([[0], np.cumsum(np.array(lengths) + 2)])
-        cuts = _cuts(starts, rows, ranks)
-        assert (cuts[0], cuts[-1]) == (0, len(lengths))
-        assert (np.diff(cuts) > 0).all()
-        assert len(cuts) - 1 >= min(ranks, len(lengths))
-        assert (len(cuts) - 1) % ranks == 0 or len(cuts) - 1 == len(lengths)
-        longest = max(lengths) + 2
-        assert np.diff(starts[cuts]).max() <= rows + 2 * longest
 
 
 def test_passages_of_a_step_are_sorted_by_length_and_there_are_some():

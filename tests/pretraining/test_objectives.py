@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from any_kind import as_objective
 from tiny_objectives import (
     CPU,
     SETTINGS,
     V,
+    as_objective,
     first,
     gradients,
     language_model,

@@ -1,4 +1,4 @@
-"""Pre-training: what it writes, what it resumes from bit for bit, what it refuses."""
+"""Pre-training: what it writes and measures, what it resumes from bit for bit, what it refuses."""
 
 import dataclasses
 import signal
@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from any_kind import as_objective
+from tiny_objectives import as_objective
 from tiny_pretraining import (
     PIECES,
     SETTINGS,
@@ -23,8 +23,9 @@ from transformers import AutoTokenizer, BertForMaskedLM
 from cdmae.config.encoders import Mae, NotPretrained
 from cdmae.errors import InputError
 from cdmae.files import read_json, read_table
-from cdmae.models import checkpoint
-from cdmae.pretraining import objectives, trainer
+from cdmae.models import architectures, checkpoint
+from cdmae.pretraining import objectives, probes, trainer
+from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup, state
 from cdmae.training.loop import Schedule
 from cdmae.training.ranks import Ranks
@@ -95,16 +96,6 @@ def test_the_papers_number_of_steps():
         trainer.schedule(dataclasses.replace(paper, epochs=2, batch=6), 20)
 
 
-def without_dropout(monkeypatch):
-    """Draw none: the draws are each micro-batch's own."""
-    original = setup.generator
-
-    def generator(on, seed, purpose, *rest):
-        return None if purpose == "dropout" else original(on, seed, purpose, *rest)
-
-    monkeypatch.setattr(setup, "generator", generator)
-
-
 @pytest.mark.parametrize("name", objectives.objectives())
 def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypatch):
     """An encoder and its curve are written; two processes learn what one does; a cut-off training
@@ -116,7 +107,6 @@ def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypat
     assert curve(whole).shape == (3, 7)
     cut_off(2, inputs, tmp_path / "cut", settings)
     assert differences(whole, run(inputs, tmp_path / "cut", settings)) == []
-    without_dropout(monkeypatch)
     monkeypatch.setattr(trainer, "micro_batch", lambda *_: 30)
 
     def work(group: Ranks) -> dict[str, torch.Tensor]:
@@ -128,6 +118,8 @@ def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypat
         return model.state_dict()
 
     models = [checkpoint.start_encoder(START, inputs["tokenizer"], 1) for _ in range(3)]
+    for model in models:
+        model.config.hidden_dropout_prob = 0.0  # its draws are each micro-batch's own
     (alone,) = together(1, work)
     for other in together(2, work):
         for key, weight in alone.items():
@@ -164,3 +156,60 @@ def test_an_encoder_goes_on_from_another_with_its_weights(inputs, pretrained, tm
     moved = BertForMaskedLM.from_pretrained(again).state_dict()
     for name, each in BertForMaskedLM.from_pretrained(pretrained).state_dict().items():
         assert (each - moved[name]).abs().max() < 1e-6, name
+
+
+# --- the bottleneck's table -----------------------------------------------------------------------
+
+
+CPU = torch.device("cpu")
+
+
+def test_weights_are_the_same_bits_without(inputs, pretrained, tmp_path, monkeypatch):
+    monkeypatch.setattr(probes, "steps", lambda last: set())
+    without = run(inputs, tmp_path)
+    assert differences(pretrained, without) == []
+    assert not (without / "bottleneck.tsv").exists()
+
+
+def test_a_few_steps_are_measured_also_by_a_resumed_training(inputs, pretrained, tmp_path):
+    cut_off(4, inputs, tmp_path)
+    found = read_table(pretrained / "bottleneck.tsv")
+    assert found["step"].tolist() == [0, 1, 3, 5, 7]
+    assert found.notna().all().all()
+    again = run(inputs, tmp_path) / "bottleneck.tsv"
+    assert again.read_text() == (pretrained / "bottleneck.tsv").read_text()
+
+
+def measured(inputs, name="mae"):
+    """A network, its reader, and the measured passages."""
+    settings = as_objective(name, SETTINGS)
+    model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
+    network = objectives.objective(name)(model, settings, 1)
+    reader = source_of(inputs, settings)
+    return network, reader, probes.sample(reader, 4096, CPU)
+
+
+def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
+    network, reader, sample = measured(inputs)
+    found = probes.decoder_losses(network, sample, 1)
+    batch = next(iter(reader.read(0, 1)[0].batches(4096, CPU)))
+    view = batch["decoder"]
+    with torch.no_grad():
+        h_b = network.bottleneck(network.encode(batch["encoder"])[0])
+        others = torch.stack([h_b[row - 1] for row in range(len(h_b))])
+        for name, each in (("true", h_b), ("shuffled", others), ("zero", 0 * h_b)):
+            states = network.decode(each, view)
+            head = architectures.head(network.model)
+            values = predict(head, states, view.labels, view.weights)[1]
+            assert found[name] == pytest.approx(float(values[view.weights > 0].mean()), rel=1e-5)
+    assert len(set(found.values())) == 3
+
+
+def test_the_exchanged_vector_is_of_another_passage_also_with_two_spans(inputs):
+    network, _, sample = measured(inputs, "cotmae")
+    exchanged = []
+    decode = network.decode
+    network.decode = lambda vectors, view: exchanged.append(vectors) or decode(vectors, view)
+    probes.decoder_losses(network, sample, 2)
+    true, shuffled, _ = exchanged
+    assert shuffled.equal(torch.cat([true[-2:], true[:-2]]))

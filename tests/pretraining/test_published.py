@@ -7,19 +7,31 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from any_kind import as_objective
+import transformers
 from tiny_objectives import (
+    CPU,
     SETTINGS,
     D,
     V,
+    as_objective,
     bounds,
+    first,
+    gradients,
     language_model,
     network_of,
     reader,
+    reader_of,
+    same,
+    whole,
 )
+from transformers import BertForMaskedLM, BertTokenizer, ElectraConfig
 
 from cdmae.errors import InputError
 from cdmae.pretraining.objectives import simlm
+from cdmae.pretraining.objectives.simlm import SimLm
+from cdmae.tokens.corpus import Tokens
+from cdmae.training import setup
+from tests.naive import Naive, Side
 
 # --- CoT-MAE --------------------------------------------------------------------------------------
 
@@ -154,3 +166,132 @@ def test_simlm_decoder_begins_as_the_last_layers():
 def test_layers_that_the_checkpoint_lacks_are_refused(name, setting, value, message):
     with pytest.raises(InputError, match=f"{setting} is {value}; {message}"):
         network_of(name, **{setting: value})
+
+
+# --- Contriever -----------------------------------------------------------------------------------
+
+
+LENGTH = 40
+CROPPED = 5 + np.arange(LENGTH) % (V - 5)
+
+
+def crops(passages=400, length=LENGTH, seed=3, deletion=0.0, **changed):
+    """Crops of passages of one length; word-piece i of every passage is 5 + i % 35."""
+    starts = np.arange(passages + 1) * length
+    ids = np.tile(CROPPED[:length], passages).astype(np.uint16)
+    changed |= {"batch": passages, "max_length": LENGTH + 2, "deletion": deletion}
+    settings = as_objective("contriever", SETTINGS, **changed)
+    return reader_of(settings, Tokens(ids, starts, starts[:-1], np.ones(V, bool)), seed)
+
+
+def test_crops_are_independent_and_uniform():
+    texts = crops().texts(np.arange(400), np.zeros(400, int))
+    sizes = texts.lengths.reshape(-1, 2)
+    offsets = (texts.begins - np.repeat(np.arange(400) * LENGTH, 2)).reshape(-1, 2)
+    assert sizes.min() == 2 and sizes.max() == LENGTH // 2 - 1  # 5 % and just below 50 %
+    assert sizes.mean() == pytest.approx(0.275 * LENGTH - 0.5, rel=0.05)
+    assert offsets.min() == 0 and (offsets + sizes).max() == LENGTH
+    for numbers in (sizes, offsets):
+        assert abs(np.corrcoef(numbers.T)[0, 1]) < 0.15
+    assert len(np.unique(texts.rows)) == 800
+    for length in (0, 1):  # one word-piece is both crops
+        texts = crops(passages=3, length=length).texts(np.arange(3), np.zeros(3, int))
+        assert texts.lengths.tolist() == [length] * 6
+
+
+def test_a_share_of_the_tokens_of_a_crop_is_deleted():
+    """The rest keeps its order; each epoch deletes others; nothing is predicted."""
+    (whole,) = crops().read(0, 1)
+    (thinned,) = crops(deletion=0.1).read(0, 1)
+    before = whole.sides["encoder"].inputs.lengths.sum() - 2 * 800
+    masked = thinned.sides["encoder"]
+    assert masked.inputs.lengths.sum() - 2 * 800 == pytest.approx(0.9 * before, rel=0.02)
+    for text in range(50):
+        given = iter(whole.sides["encoder"].inputs[text][1:-1].tolist())
+        assert all(piece in given for piece in masked.inputs[text][1:-1].tolist()), "a subsequence"
+    assert not masked.chosen.any()
+    other = crops(deletion=0.1, seed=4).read(0, 1)[0].sides["encoder"]
+    assert not np.array_equal(other.inputs.lengths, masked.inputs.lengths)
+
+
+# --- a given generator ----------------------------------------------------------------------------
+
+
+SIMLM = as_objective("simlm", SETTINGS, max_length=12)
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(V - 5))]
+SIZES = {
+    "vocab_size": V, "num_hidden_layers": 2, "max_position_embeddings": 32,
+    "attn_implementation": "eager", "num_attention_heads": 2, "intermediate_size": 20,
+}  # fmt: skip
+
+
+def electra(kind=transformers.ElectraForMaskedLM, **changed):
+    """Narrow layers between wide embeddings and a wide head, as in google/electra-base-generator."""
+    sizes = SIZES | {"embedding_size": D, "hidden_size": 8} | changed
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        model = kind(ElectraConfig(**sizes)).eval()
+        with torch.no_grad():
+            for each in model.parameters():  # biases and norms other than 0 and 1
+                each.add_(torch.randn(each.shape) * 0.2)
+    return model
+
+
+def folder(path, model, pieces=PIECES):
+    """A folder with a model and its tokenizer."""
+    model.save_pretrained(path)
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    BertTokenizer(vocab=vocabulary).save_pretrained(path)
+    return str(path)
+
+
+def network_with(path, generator, pieces=PIECES):
+    start = BertForMaskedLM.from_pretrained(folder(path / "start", language_model()))
+    name = folder(path / "generator", generator, pieces)
+    return SimLm(start, dataclasses.replace(SIMLM, generator=name), 5).eval()
+
+
+def test_simlm_learns_from_what_it_samples_and_from_nothing_else(tmp_path):
+    """The paper's two losses: a frozen generator has none, and the encoder's is shown alone."""
+    network = network_with(tmp_path, electra())
+    step = first("simlm")
+    naive = Naive("simlm", network, electra().requires_grad_(False))
+    loss, numbers = network(whole(step))
+    same(network, loss, naive(step))
+    text, (filled, _) = Side.of(step, "passage"), naive.replaced(step, "encoder")
+    expected = naive.loss(naive.states(text._replace(ids=filled))[-1], text)
+    torch.testing.assert_close(numbers["encoder_loss"], expected.detach())
+
+
+def test_nothing_of_it_is_trained_or_dropped_out(tmp_path):
+    network, before = network_with(tmp_path, electra()), electra().state_dict()
+    batch = whole(first("simlm"))
+    network.model.config.hidden_dropout_prob = 0.0
+    network.generator.config.hidden_dropout_prob = 0.9
+    loss, _ = network(batch, setup.generator(CPU, 1, "dropout"))
+    torch.testing.assert_close(loss, network(batch)[0])
+    assert all(
+        each.any() for key, each in gradients(network, loss).items() if "key.bias" not in key
+    )
+    adam = setup.adamw(network.parameters(), 0.1)
+    adam.param_groups[0]["lr"] = 0.1
+    network(batch)[0].backward()
+    adam.step()
+    after = network.generator.state_dict()
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+
+
+SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
+
+
+@pytest.mark.parametrize(
+    ("changed", "pieces", "sentence"),
+    [
+        ({"vocab_size": 50}, PIECES, "has other word-pieces"),
+        ({}, SWAPPED, "has other word-pieces"),
+        ({"kind": transformers.ElectraForPreTraining}, PIECES, "lacks generator_.*; expected"),
+    ],
+)
+def test_one_that_does_not_fit_is_refused(changed, pieces, sentence, tmp_path):
+    with pytest.raises(InputError, match=sentence):
+        network_with(tmp_path, electra(**changed), pieces)

@@ -4,13 +4,12 @@ import math
 from collections import Counter
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_collections import stored
 
 from cdmae.arrays import read_array
-from cdmae.collections.store import PASSAGES, Collection, table_of, write_collection
+from cdmae.collections.store import table_of
 from cdmae.errors import InputError
 from cdmae.retrieval import bm25, lucene
 from cdmae.retrieval.asking import Question
@@ -21,12 +20,9 @@ WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", 
 
 def collection(folder, texts, titles=None):
     """The passages of a collection, in row groups of 300."""
-    names = [f"p{i}" for i in range(len(texts))]
-    table = pa.table(
-        {"passage_id": names, "title": titles or [""] * len(texts), "text": texts}, schema=PASSAGES
-    )
+    rows = zip(map(str, range(len(texts))), titles or [""] * len(texts), texts, strict=True)
     folder.mkdir()
-    pq.write_table(table, folder / "passages.parquet", row_group_size=300)
+    pq.write_table(table_of(rows), folder / "passages.parquet", row_group_size=300)
     return folder
 
 
@@ -137,11 +133,10 @@ def test_a_folder_that_is_no_index_and_exceptions_of_java_are_refused(tmp_path):
 
 
 def test_collections_with_the_same_passages_share_an_index(tmp_path, monkeypatch):
-    rows = [("p1", "", "a binary heap"), ("p2", "", "a hash table")]
+    texts = ["a binary heap", "a hash table"]
     folders = [tmp_path / "docs", tmp_path / "asked"]
     for folder, text, shared in zip(folders, ("heap", "hash"), (None, folders[0]), strict=True):
-        queries = {"test": pd.DataFrame({"query_id": ["q"], "text": [text]})}
-        write_collection(folder, Collection(table_of(rows), queries, {}, {}, shared=shared))
+        stored(folder, texts, {"test": {"q": text}}, shared=shared)
     built = []
     build = bm25.build
     monkeypatch.setattr(bm25, "build", lambda *args: built.append(args) or build(*args))

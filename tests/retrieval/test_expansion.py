@@ -1,12 +1,12 @@
 """Texts that a sequence-to-sequence model writes for passages, and models that cannot write any."""
 
-import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from small_collections import write_lines
 
 from cdmae.collections.sources import expanded
 from cdmae.errors import InputError
@@ -72,14 +72,9 @@ def untrained(tmp_path_factory):
 
 @pytest.fixture
 def base(tmp_path):
-    folder = tmp_path / "base"
-    folder.mkdir()
-    lines = [
-        json.dumps({"_id": name, "title": title, "text": text})
-        for name, (title, text) in PASSAGES.items()
-    ]
-    (folder / "corpus.jsonl").write_text("\n".join(lines))
-    return {"source": "beir", "path": str(folder)}
+    rows = [{"_id": name, "title": each[0], "text": each[1]} for name, each in PASSAGES.items()]
+    write_lines(tmp_path / "base/corpus.jsonl", rows)
+    return {"source": "beir", "path": str(tmp_path / "base")}
 
 
 def settings_of(base, model, **changes):

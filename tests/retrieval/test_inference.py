@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
-from tiny_training import PASSAGES, QUERIES, stage
+from tiny_training import PASSAGES, QUERIES, stage, untrained
 
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
@@ -27,25 +27,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def retriever(tiny, tmp_path_factory):
-    return retriever_of(
-        tiny, tmp_path_factory.mktemp("retriever"), query_length=16, passage_length=32
-    )
-
-
-def retriever_of(tiny, folder, **lengths):
-    model = checkpoint.start_model(tiny.encoder, "retriever", **lengths, precision="fp32")
-    checkpoint.save(folder, model, tiny.encoder, {})
-    return folder
+    return untrained(tmp_path_factory.mktemp("r") / "retriever", tiny.encoder, stage("retriever"))
 
 
 @pytest.fixture(scope="module")
 def reranker(tiny, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reranker")
-    how = {"max_length": 40, "precision": "fp32", "seed": 1}
-    checkpoint.save(
-        folder, checkpoint.start_model(tiny.encoder, "reranker", **how), tiny.encoder, {}
-    )
-    return folder
+    recipe = stage("reranker", max_length=40)
+    return untrained(tmp_path_factory.mktemp("r") / "reranker", tiny.encoder, recipe)
 
 
 def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch):
@@ -65,7 +53,8 @@ def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_
 
 def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tmp_path):
     """As if the model had been trained with it."""
-    other = retriever_of(tiny, tmp_path, query_length=9, passage_length=9)
+    recipe = stage("retriever", query_length=9, passage_length=9)
+    other = untrained(tmp_path / "other", tiny.encoder, recipe)
     own, cut = vectors.Encoder({"model": retriever}), vectors.Encoder({"model": retriever}, 9)
     short = vectors.Encoder({"model": other})
     queries = cut.queries(tiny.queries)
@@ -151,13 +140,11 @@ def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
 
 
 def test_of_candidates_the_best_are_searched(tiny, tmp_path):
-    (tmp_path / "model").mkdir()
-    model = checkpoint.start_model(tiny.encoder, "retriever", **stage("multi").model(), seed=1)
-    checkpoint.save(tmp_path / "model", model, tiny.encoder, {})
+    model = untrained(tmp_path / "model", tiny.encoder, stage("multi"))
     files = {"folders": [tiny.collection], "tokens": [tiny.tokens], "mined": [], "lengths": {}}
     on = {"collections": [tiny.collection], "splits": ["train"], "candidates": [tiny.negatives]}
     depths = {"depth": 10, "candidates_depth": 3}
-    how = {"encoder": OWN, "model": tmp_path / "model", "vectors": tmp_path / "v"}
+    how = {"encoder": OWN, "model": model, "vectors": tmp_path / "v"}
     search.write_runs(**how, **files, **on, **depths, outputs=[tmp_path / "run.parquet"])
     found = read_run(tmp_path / "run.parquet")
     candidates = read_run(tiny.negatives)

@@ -1,7 +1,6 @@
 """The fingerprint follows what a result depends on and nothing else."""
 
 import inspect
-import os
 
 import pytest
 
@@ -152,24 +151,3 @@ def test_templates_and_tables_have_one_hash_per_path(root):
     (root / "cdmae/report/b.html.j2").write_text("two")
     second = found()
     assert [path for path in first if first[path] != second[path]] == ["cdmae/report"]
-
-
-def test_the_content_of_the_users_files_and_folders_shows_and_nothing_else(root):
-    table, model = root / "table.jsonl", root / "model"
-    (model / "pooling").mkdir(parents=True)
-    (model / "pooling/config.json").write_text("{}")
-    table.write_text("two")
-
-    def found():
-        return fingerprint.contents([table, model, root / "nothing"])
-
-    first = found()
-    assert list(first) == [f"content of {path}" for path in (model, root / "nothing", table)]
-    (model / "pooling/.hidden").touch()
-    assert found() == first
-    table.write_text("twE")
-    os.utime(table, (0, 0))
-    changed = found()
-    assert [key for key in first if first[key] != changed[key]] == [f"content of {table}"]
-    (model / "pooling/config.json").rename(model / "pooling/other.json")
-    assert found()[f"content of {model}"] != first[f"content of {model}"]

@@ -202,16 +202,6 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
 # --- reasons to run again -------------------------------------------------------------------------
 
 
-def edited(values, edits):
-    for path, value in edits.items():
-        *parents, last = path.split(".")
-        place = values
-        for key in parents:
-            place = place.setdefault(key, {})
-        place[last] = value
-    return values
-
-
 @pytest.mark.parametrize(
     ("edits", "expected"),
     [
@@ -237,7 +227,13 @@ def edited(values, edits):
     ],
 )  # fmt: skip
 def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expected):
-    assert changed(whole, plan(edited(values, edits))) == names_of(expected)
+    for path, value in edits.items():
+        *parents, last = path.split(".")
+        place = values
+        for key in parents:
+            place = place.setdefault(key, {})
+        place[last] = value
+    assert changed(whole, plan(values)) == names_of(expected)
 
 
 # --- files and requests ---------------------------------------------------------------------------

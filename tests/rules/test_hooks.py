@@ -1,24 +1,10 @@
-"""The reasons that a run names, and the answers that it repeats from the report."""
+"""What a run suggests, deletes and locks, and the reasons that it names."""
 
 import pytest
 from snakemake.jobs import Reason
 from snakemake.persistence import ParamsChange
 
 from workflow import hooks, reasons
-
-PAGE = """<p class="question">Did masking by importance help?</p>
-<h2 class="verdict">
-Not measurably: <b>+1.6&nbsp;points</b> is within the noise.
-</h2>"""
-
-
-def test_a_run_repeats_the_answers_of_its_report(tmp_path):
-    page = tmp_path / "index.html"
-    page.write_text(PAGE)
-    answer = "Did masking by importance help? Not measurably: +1.6 points is within the noise."
-    assert hooks.answers(page) == [answer]
-    page.write_text("<h1>No systems</h1>")
-    assert hooks.answers(page) == []
 
 
 @pytest.mark.parametrize(
@@ -78,11 +64,3 @@ def test_a_change_is_named_by_its_keys(before, now, words):
     named = reasons.of_job(reason).split("; ")
     assert len(named) == len(words)
     assert all(map(str.startswith, named, words))
-
-
-def test_other_reasons_are_named_too():
-    reason = Reason()
-    reason.forced = True
-    assert reasons.of_job(reason) == "forced"
-    reason.missing_output.add("a")
-    assert reasons.of_job(reason) == "missing output"

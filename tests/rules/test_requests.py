@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 
-import pytest
 from other_values import REMEDY, VALUES, others, tried
 from planned import changed, plan
 
@@ -23,17 +22,6 @@ MORE = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def every_kind(values):
-    """The tests' config with systems of every kind, between which each setting acts somewhere."""
-    head = {"kind": "retriever", "depth": 20}
-    values["stages"] |= {name: head | {"head": name} for name in ("sparse", "multi", "unified")}
-    values["stages"]["terms"] = head | {"head": "sparse", "pieces": "own", "target": "recall"}
-    values["systems"] |= MORE
-    values["evaluation"]["collections"] = {"docs": ["dev"]}
-    return values
-
-
 def allowed(values, section, name, key, other):
     """The config with another value of a setting; None if it is refused."""
     entries = values[section]
@@ -46,24 +34,29 @@ def allowed(values, section, name, key, other):
     return changed_values
 
 
-def test_every_setting_of_a_system_changes_what_a_job_is_asked_to_do(every_kind):
+def test_every_setting_of_a_system_changes_what_a_job_is_asked_to_do(values):
     """Of one system of its kind at least; the page and the cards, which show all, do not count.
 
     Each changed system is a further system of one config, which is planned once.
     """
+    head = {"kind": "retriever", "depth": 20}
+    values["stages"] |= {name: head | {"head": name} for name in ("sparse", "multi", "unified")}
+    values["stages"]["terms"] = head | {"head": "sparse", "pieces": "own", "target": "recall"}
+    values["systems"] |= MORE
+    values["evaluation"]["collections"] = {"docs": ["dev"]}
     variants = {}
-    grown = dict(every_kind["systems"])
-    for name, entry in load(every_kind).systems.items():
+    grown = dict(values["systems"])
+    for name, entry in load(values).systems.items():
         for key, rule in tried(entry).items():
             for other in others(key, rule, getattr(entry, key), VALUES):
-                trial = allowed(every_kind, "systems", name, key, other)
+                trial = allowed(values, "systems", name, key, other)
                 if trial:
                     variant = f"{name}-{key}"
                     variants[variant] = name, type(entry), key
                     grown[variant] = trial["systems"][name]
                     break
     jobs = defaultdict(dict)
-    for (rule, wildcards), job in plan({**every_kind, "systems": grown}).items():
+    for (rule, wildcards), job in plan({**values, "systems": grown}).items():
         system, _, part = wildcards.partition("/")
         original = variants.get(system, [system])[0]
         if rule != "release":

@@ -1,4 +1,4 @@
-"""The rules, their scripts and the profiles tell the same story."""
+"""The rules fit their scripts, and the profile of SLURM its options."""
 
 import dataclasses
 import inspect
@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
@@ -59,18 +58,6 @@ def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
         assert not api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile").lint()
 
 
-def test_profiles_resume_and_only_that_of_a_cluster_tries_again():
-    """Retries in a rule would multiply with those of a cluster."""
-    rules = "".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
-    assert not re.search(r"\bretries\b", rules)
-    paths = ROOT.glob("workflow/profiles/*/*.yaml")
-    profiles = {path.parent.name: yaml.safe_load(path.read_text()) for path in paths}
-    for profile in profiles.values():
-        assert profile["keep-going"] and profile["rerun-incomplete"] and profile["nolock"]
-        assert profile["rerun-triggers"] == ["mtime", "params", "input"]
-    assert "retries" not in profiles["default"] and profiles["slurm"]["retries"] > 0
-
-
 def test_all_keys_of_the_profile_of_slurm_are_options():
     """Also the keys that are comments."""
     from snakemake.cli import get_argument_parser
@@ -83,10 +70,3 @@ def test_all_keys_of_the_profile_of_slurm_are_options():
     for key in keys:
         plugin = key.removeprefix("slurm-").replace("-", "_")
         assert f"--{key}" in options or plugin in own, key
-
-
-def test_the_page_on_clusters_lists_the_rules_with_gpus(rules):
-    page = (ROOT / "docs/clusters.md").read_text()
-    listed = re.search(r"`pretrain` and `train` request .*?\.\s", page, re.DOTALL)[0]
-    asking = {rule.name for rule in rules if "gpu" in rule.resources}
-    assert set(re.findall(r"`(\w+)`", listed)) == asking

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from served import Systems, engine_of
+from small_collections import stored
 
 from cdmae.collections.sources import queries
-from cdmae.collections.store import Collection, read_qrels, table_of, write_collection
+from cdmae.collections.store import read_qrels, write_collection
 from cdmae.commands import serving
 from cdmae.commands.serving import judging_of, of_families
 from cdmae.config.load import load
@@ -49,8 +50,7 @@ def test_grades_are_queries_of_the_collection_and_the_newest_counts(tmp_path):
     assert [passage.passage_id for passage in again.pool(ids[0])] == pools[0]
     grades = again.grades()
     assert again.next() is None and grades[order[0]] == 3 and grades[order[1]] is None
-    rows = ((each.passage_id, each.title, each.text) for each in PASSAGES)
-    write_collection(tmp_path / "docs", Collection(table_of(rows), {}, {}, {}))
+    stored(tmp_path / "docs", [(each.passage_id, each.title, each.text) for each in PASSAGES])
     collection = queries.Settings(of=str(tmp_path / "docs"), path=str(tmp_path)).load()
     written = collection.qrels["test"].set_index(["query_id", "passage_id"])["grade"].to_dict()
     assert written == {pair: grade for pair, grade in grades.items() if grade is not None}

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from cdmae.errors import InputError
 from cdmae.importance.shading import Span
 from cdmae.retrieval import asking
+from cdmae.retrieval.answers import question_words
 from cdmae.serving import pages, server
 from cdmae.serving.pages import Word, divided
 
@@ -101,7 +102,7 @@ def test_a_taken_port_is_an_error():
 
 def test_words_keep_the_text_their_shade_and_the_querys_words():
     shades = SimpleNamespace(spans=lambda text: [Span("Sort a ", 0), Span("list", 5), Span(".", 0)])
-    first, rest = divided("Sort a list.", {"sort", "list"}, shades)
+    first, rest = divided("Sort a list.", question_words("How do I sort a list?"), shades)
     assert "".join(word.text for word in first) == "Sort a list." and not rest
     assert Word("Sort", 0, True) in first and Word("list", 5, True) in first
     assert Word("a", 0, False) in first

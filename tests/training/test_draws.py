@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_objectives import first, network_of, reader
+from tiny_objectives import first, network_of
 from tiny_training import gradients, prepared, simple_task, stage, train
 
 from cdmae.finetuning.groups import Drawing, Examples
@@ -139,29 +139,3 @@ def test_the_new_head_of_a_reranker_follows_the_seed(tiny, tmp_path):
     )
     new = [name for name in one if (one[name] - other[name]).abs().max() > 1e-3]
     assert any(name.startswith("classifier") for name in new)
-
-
-def test_order_and_masks_of_pretraining_follow_seed_and_epoch():
-    """Masks of the same passage in two epochs, and for two seeds."""
-    source = reader()
-    other = reader()
-    other.seed = 4
-    rows = np.arange(len(source))
-    epochs = np.zeros(len(source), np.int64)
-
-    def chosen(reader, side, epoch):
-        texts = reader.texts(rows, epochs + epoch)
-        return reader.mask(side, texts, {}).chosen
-
-    for side in ("encoder", "decoder"):
-        one = chosen(source, side, 0)
-        assert (one == chosen(source, side, 0)).all()
-        assert (one != chosen(source, side, 1)).any()
-        assert (one != chosen(other, side, 0)).any()
-    only_encoder = chosen(source, "encoder", 0) & ~chosen(source, "decoder", 0)
-    assert only_encoder.any(), "own draws: with the encoder's, the decoder would mask more of them"
-    orders = [
-        tuple(each.passages(len(rows) * epoch + rows)[1])
-        for each, epoch in ((source, 0), (source, 1), (other, 0))
-    ]
-    assert len(set(orders)) == 3

@@ -1,7 +1,6 @@
 """Training states: written whole, the newest kept, one trainer at a time."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -52,41 +51,6 @@ def test_a_full_disk_is_the_system_s_error_and_keeps_the_earlier_state(tmp_path,
         with pytest.raises(OSError, match="No space left on device"):
             saved.save(2, {})
     assert [path.name for path in tmp_path.glob("*step-*")] == ["step-00000001.pt"]
-
-
-def test_tables_resume_from_the_state(tmp_path):
-    """Rows after the saved step are dropped; the first row decides the columns."""
-    with state.opened(tmp_path / "state", "x") as saved:
-        saved.add("steps.tsv", step=1, loss=2.5)
-        saved.save(1, {})
-        saved.add("steps.tsv", step=2, loss=2.25)
-    with state.opened(tmp_path / "state", "x") as saved:
-        saved.latest()
-        saved.add("steps.tsv", loss=1 / 3, step=2, other=0.0)
-        with saved.finish(tmp_path / "output") as folder:
-            (folder / "about.json").touch()
-        assert (tmp_path / "output/steps.tsv").read_text() == "step\tloss\n1\t2.5\n2\t0.333333\n"
-
-
-def test_a_finished_training_keeps_its_state_and_makes_a_lost_result_again(tmp_path):
-    for _ in range(2):
-        with state.opened(tmp_path / "state", "x") as saved:
-            if saved.latest() is None:
-                saved.add("steps.tsv", step=3)
-                saved.save(3, {})
-            with saved.finish(tmp_path / "output") as folder:
-                (folder / "about.json").write_text("result")
-        found = {path.name for path in (tmp_path / "output").iterdir()}
-        assert found == {"about.json", "steps.tsv"}
-        shutil.rmtree(tmp_path / "output")  # as Snakemake does after a job that ends badly
-    assert (tmp_path / "state/about.json").read_text() == "result"
-
-
-def test_the_environment_decides_when_a_state_is_due(tmp_path, monkeypatch):
-    for seconds, due in (("0", True), ("1000", False)):
-        monkeypatch.setenv("CDMAE_SAVE_SECONDS", seconds)
-        with state.opened(tmp_path, "x") as saved:
-            assert saved.due() == due
 
 
 def test_processes_map_the_arrays_that_the_first_one_makes(tmp_path):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from functools import cache
 
 import numpy as np
 import pytest
@@ -37,6 +38,12 @@ COMMANDS = {each.strip() for each in FOUND if not any(word in each for word in E
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
 
 
+@cache
+def planned(files, targets):
+    paths = [ROOT / file for file in files]
+    return plan(load(gather(ROOT / "config/config.yaml", paths)).values(), *targets)
+
+
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_command(here, command, capsys):
     words = shlex.split(command)[1:]
@@ -54,9 +61,7 @@ def test_command(here, command, capsys):
         assert name != "--report" or (here.folder / words[1]).stat().st_size > 100_000
     else:
         options = get_argument_parser().parse_args(for_snakemake(words))
-        files = [ROOT / file for file in options.configfile or []]
-        config = load(gather(ROOT / "config/config.yaml", files))
-        assert plan(config.values(), *options.targets)
+        assert planned(tuple(options.configfile or ()), tuple(options.targets))
 
 
 def test_a_served_page(here):

@@ -1,11 +1,14 @@
-"""Pseudo queries: part of a passage is the query for the rest of it."""
+"""Collections that are made of others: pseudo queries, expanded passages, spans, joined passages."""
 
 import pytest
-from small_collections import relevant, write_lines
+from small_collections import relevant, stored, texts_of, write_beir, write_lines
 
-from cdmae.collections.sources import pseudo
+from cdmae.collections import settings_of
+from cdmae.collections.sources import expanded, joined, pseudo
+from cdmae.collections.store import write_collection
 from cdmae.errors import InputError
-from cdmae.fields import parse
+from cdmae.retrieval import bm25
+from cdmae.runs import read_run
 
 FIRST = "A heap is a binary tree. Its smallest element is always the root, at index zero."
 LONG = " ".join(f"word{place}" for place in range(40))
@@ -74,12 +77,6 @@ def test_dev_has_other_queries_than_train(settings):
     assert len({*queries["train"]["query_id"], *queries["dev"]["query_id"]}) == 2
 
 
-def test_too_few_queries_are_refused(settings):
-    message = "method is title, and dev is 1, but 3 passages give 1 different"
-    with pytest.raises(InputError, match=message):
-        settings(method="title", dev=1).load()
-
-
 @pytest.mark.parametrize(
     ("text", "query"),
     [
@@ -121,12 +118,6 @@ def test_written_queries_leave_their_passages_as_they_are(settings, tmp_path):
     assert passages == WHOLE
 
 
-def test_written_queries_of_other_passages_are_refused(settings, tmp_path):
-    texts = lines_of(tmp_path, "p2\tone two three", "p9\ta query of nobody")
-    with pytest.raises(InputError, match="queries.tsv has a query for p9, which is not a passage"):
-        settings(method="written", texts=texts).load()
-
-
 def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_path):
     """Each kind alone gives the same query."""
     whole = []
@@ -147,17 +138,110 @@ def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_pat
     assert every >= set(asked.values())
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"of": {"source": "pages"}}, "pages is not a source of collections; expected beir"),
-        ({"of": {"source": "beir"}}, "of.path is missing"),
-        ({"of": {"source": "beir", "path": "x", "pth": "y"}}, "of.pth is not a setting; did you mean path?"),
-        ({"method": "written"}, 'texts is "", and '),
-        ({"method": "mixed", "texts": "nowhere"}, "texts is nowhere, and "),
-    ],
-)  # fmt: skip
-def test_invalid_settings_are_refused(changed, said):
-    with pytest.raises(InputError) as caught:
-        parse(pseudo.Settings, {"of": {"source": "beir", "path": "x"}} | changed)
-    assert said in str(caught.value)
+# --- texts of another model -----------------------------------------------------------------------
+
+
+PASSAGES = {"p1": "a binary heap", "p2": "a hash table", "p3": "a linked list"}
+LINES = ["p1\ta priority queue", "p1\theap sort", "p2\tdictionary", "p3\tnodes and pointers"]
+
+
+@pytest.fixture
+def base(tmp_path):
+    """A collection in BEIR's layout with three passages and a test query."""
+    return write_beir(tmp_path / "base", PASSAGES, {"q": "priority queue"}, test=[("q", "p1", 1)])
+
+
+def written(tmp_path, lines=LINES):
+    path = tmp_path / "texts.tsv"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+def test_bm25_answers_the_collections_queries_from_the_expanded_passages(base, tmp_path):
+    settings = expanded.Settings(of=base, texts=written(tmp_path), samples=2)
+    assert settings.judged() == {"test": True}
+    assert [path.name for path in settings.depends()][-1] == "texts.tsv"
+    assert settings.modules() == ["cdmae.collections.sources.beir"]
+    assert settings.expected()[::2] == (3, {"test": 1})
+    assert settings.expected()[1] == settings.base.expected()[1] + 2 * expanded.WORDS
+    collection = settings.load()
+    assert texts_of(collection) == {
+        "p1": "a binary heap a priority queue heap sort",
+        "p2": "a hash table dictionary",
+        "p3": "a linked list nodes and pointers",
+    }
+    write_collection(tmp_path / "out", collection)
+    write_collection(tmp_path / "docs", settings.base.load())
+    hits = {}
+    for name in ("docs", "out"):
+        run = tmp_path / f"{name}.parquet"
+        bm25.write_runs(
+            folders=[tmp_path / "docs"], passages=[tmp_path / name / "passages.parquet"], languages={"docs": "en"}, mined=[],
+            indexes=tmp_path / f"{name}.indexes", collections=[tmp_path / "docs"],
+            splits=["test"], outputs=[run], depth=10, k1=0.9, b=0.4,
+        )  # fmt: skip
+        hits[name] = read_run(run).ranked(0)[0].tolist()
+    assert hits == {"docs": [], "out": [0]}
+
+
+# --- spans ----------------------------------------------------------------------------------------
+
+
+WORDS = [f"word{number}" for number in range(60)]
+TEXTS = [" ".join(WORDS[first : first + 40]) for first in range(12)]
+
+
+def spans(folder, **values):
+    """Read spans of a collection of 12 long passages and one short one."""
+    stored(folder, [*TEXTS, "too short"], {"test": {}})
+    return settings_of({"source": "spans", "of": str(folder), **values}, "spans").load()
+
+
+def test_spans_ask_for_the_passages_that_contain_them(tmp_path):
+    made = spans(tmp_path, queries=12)
+    assert made.shared == tmp_path and list(made.queries) == ["train"]
+    texts = {name: text for name, _, text in made.rows()}
+    rows = made.qrels["train"].merge(made.queries["train"], on="query_id")
+    assert len(rows) == 12 and set(rows["grade"]) == {1}
+    for passage, query in zip(rows["passage_id"], rows["text"], strict=True):
+        assert 5 <= len(query.split()) <= 16
+        assert query in texts[passage]
+
+
+def test_fewer_spans_are_some_of_all_in_the_passages_order_and_more_are_refused(tmp_path):
+    every = spans(tmp_path, queries=12).queries["train"]["query_id"].tolist()
+    some = spans(tmp_path, queries=5).queries["train"]["query_id"].tolist()
+    assert len(some) == 5
+    assert some == [name for name in every if name in some] != every[:5]
+    with pytest.raises(InputError, match="queries is 13"):
+        spans(tmp_path, queries=13)
+
+
+# --- joined ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Two collections that share the id of a passage, and a folder of text."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.txt").write_text("g h\n")
+    return {
+        "one": write_beir(tmp_path / "one", {"p0": "a b", "p1": "c d e"}),
+        "two": write_beir(tmp_path / "two", {"p0": "f"}),
+        "notes": {"source": "text", "path": str(tmp_path / "notes")},
+    }
+
+
+def test_passages_follow_each_other_and_ids_begin_with_the_collection(parts):
+    settings = joined.Settings(of=parts)
+    assert list(settings.load().rows()) == [
+        ("one/p0", "", "a b"),
+        ("one/p1", "", "c d e"),
+        ("two/p0", "", "f"),
+        ("notes/a.txt#1", "a", "g h"),
+    ]
+    assert settings.judged() == {}
+    assert settings.expected()[0] == 4
+    assert [file.name for file in settings.depends()] == ["corpus.jsonl", "corpus.jsonl", "a.txt"]
+    names = [f"cdmae.collections.sources.{name}" for name in ("beir", "beir", "text")]
+    assert settings.modules() == names
