@@ -21,6 +21,7 @@ CAUSES = (
 )
 JUDGED = "Judged@10"
 LESS_JUDGED = 0.1  # a difference in the share of judged passages that decides between systems
+LEAST_SAVED = 0.1  # nats: below, a decoder has hardly begun to use the passage's vector
 INITIAL = "the knowledge of the initial weights"  # in a note of `cdmae.training.loop`
 
 
@@ -35,7 +36,8 @@ class Alarm(NamedTuple):
 def alarms(facts: Facts) -> list[Alarm]:
     """List the alarms of the run."""
     column = columns.reported(facts)
-    return noted(facts) + (worse_than_input(facts, column) if column else []) + unjudged(facts)
+    worse = worse_than_input(facts, column) if column else []
+    return noted(facts) + unread_vectors(facts) + worse + unjudged(facts)
 
 
 def noted(facts: Facts) -> list[Alarm]:
@@ -46,6 +48,21 @@ def noted(facts: Facts) -> list[Alarm]:
         for note in training.about.get("notes", []):
             if INITIAL not in note or _checkpoint(facts, encoder):
                 found.append(Alarm(f"{name}:", f"{note}.{_taught(facts, name)}"))
+    return found
+
+
+def unread_vectors(facts: Facts) -> list[Alarm]:
+    """List the encoders whose pre-training ended before the decoder used the passage's vector."""
+    found = []
+    for name, training in facts.encoders.items():
+        last = {quantity: value for quantity, _, value in training.points}
+        if "true" in last and last["shuffled"] - last["true"] < LEAST_SAVED:
+            words = (
+                "its pre-training ended before its decoder used the passage’s vector: with another "
+                f"passage’s vector, the loss is {last['shuffled'] - last['true']:.2f} nats higher. "
+                "What it gains comes from the encoder’s own loss; raise steps."
+            )
+            found.append(Alarm(f"{name}:", words))
     return found
 
 

@@ -1,5 +1,6 @@
 """Which system to use, its cost, and what the page warns of, against the records of the run."""
 
+import pandas as pd
 import pytest
 import synthetic_run
 from synthetic_run import SMALL, mean, plain, tables_of
@@ -172,6 +173,16 @@ def test_alarms_are_the_first_lines_and_name_whom_a_bad_teacher_taught(tmp_path)
 
 def test_a_run_without_faults_has_no_alarms(tmp_path):
     assert alarms.alarms(synthetic_run.make(tmp_path)) == []
+
+
+def test_an_encoder_whose_decoder_does_not_use_the_vector_is_named(tmp_path):
+    run = synthetic_run.make(tmp_path)
+    for name, wrong in (("mae", 6.52), ("cdmae", 7.0)):
+        losses = pd.DataFrame({"step": [9], "true": [6.5], "shuffled": [wrong], "zero": [6.6]})
+        path = run.at("encoder", encoder=name) / "bottleneck.tsv"
+        losses.to_csv(path, sep="\t", index=False)
+    (alarm,) = alarms.alarms(run)
+    assert alarm.name == "mae:" and "0.02 nats" in alarm.words
 
 
 def test_a_retriever_below_its_published_checkpoint_is_named_with_p(tmp_path):
