@@ -80,9 +80,12 @@ _FREQUENT = {
         "sv": "och det att som är inte av på",
         "tr": "ve bir bu için de da ile çok",
     },
-    "CYRILLIC": {"ru": "и в не на что с по как", "uk": "і в не на що з та як"},
     "ARABIC": {"ar": "من في على إلى أن ما عن هذا", "fa": "و در به از که این است را"},
 }
+# the letters that only one of Lucene's languages in a script has; Belarusian has those of both
+_OWN_LETTERS = {"CYRILLIC": {"ru": "ыэё", "uk": "іїєґ"}}
+_LEAST_LETTERS = 0.005  # the share of these letters in its texts
+_ACCENTED = 0.02  # a share of letters beyond ASCII that English does not have
 _LEAST_FREQUENT = 0.05  # the share of a language's frequent words in its texts
 _LEAST_KANA = 0.05  # the share of kana in Japanese
 _SAMPLE = 200_000  # letters from which a language is chosen
@@ -152,15 +155,15 @@ def lucene_language(language: str) -> str:
 
 
 def is_latin(language: str) -> bool:
-    """Return whether a language is written in Latin letters."""
+    """Return whether a language is one of those of Lucene in Latin letters."""
     return language in _FREQUENT["LATIN"]
 
 
 def language_of(texts: Iterable[str]) -> str:
     """Choose the language of a collection from its first texts, by script and frequent words.
 
-    Returns one of `LANGUAGES`, or `WORDS` for a script that Lucene has no language for. Latin texts
-    in none of its languages count as English.
+    Returns one of `LANGUAGES`, or `WORDS` for a language that Lucene does not know. Latin texts in
+    none of its languages count as English if they have no accents.
     """
     letters: Counter[str] = Counter()
     frequent: Counter[str] = Counter()
@@ -180,6 +183,14 @@ def language_of(texts: Iterable[str]) -> str:
     dominant = max(scripts, key=scripts.__getitem__)
     if dominant == "CJK":
         return "ja" if kana > _LEAST_KANA * scripts["CJK"] else "zh"
+    if dominant in _OWN_LETTERS:
+        least = _LEAST_LETTERS * letters.total()
+        fitting = [
+            language
+            for language, listed in _OWN_LETTERS[dominant].items()
+            if sum(letters[letter] for letter in listed) > least
+        ]
+        return fitting[0] if len(fitting) == 1 else WORDS
     if dominant not in _FREQUENT:
         return _OF_SCRIPT.get(dominant, WORDS)
     usual = next(iter(_FREQUENT[dominant]))
@@ -188,4 +199,7 @@ def language_of(texts: Iterable[str]) -> str:
         for language, listed in _FREQUENT[dominant].items()
     }
     best = max(counts, key=counts.__getitem__)
-    return best if counts[best] > _LEAST_FREQUENT * total else usual
+    if counts[best] > _LEAST_FREQUENT * total:
+        return best
+    accented = sum(count for letter, count in letters.items() if not letter.isascii())
+    return WORDS if dominant == "LATIN" and accented > _ACCENTED * letters.total() else usual

@@ -47,9 +47,20 @@ def test_a_language_is_recognised(language):
     assert scripts.language_of(SENTENCES[language]) == language
 
 
-def test_a_script_without_a_language_of_lucene_is_read_by_words():
-    assert scripts.language_of(["Το φίλτρο είναι βρώμικο."]) == scripts.WORDS
-    assert scripts.language_of(["x86_64 0xff", ""]) == "en"
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Площа міста велика. Ці відомості є в довіднику.", "uk"),
+        ("Плошча горада вялікая. Гэтыя звесткі ёсць у даведніку.", scripts.WORDS),  # Belarusian
+        ("Филтърът на помпата е мръсен.", scripts.WORDS),  # Bulgarian
+        ("Το φίλτρο είναι βρώμικο.", scripts.WORDS),
+        ("Filtr čerpadla je špinavý, umyjte ho teplou vodou.", scripts.WORDS),  # Czech
+        ("Bộ lọc của máy bơm bị bẩn.", scripts.WORDS),  # Vietnamese
+        ("x86_64 0xff", "en"),
+    ],
+)
+def test_a_language_that_lucene_does_not_know_is_read_by_words(text, expected):
+    assert scripts.language_of([text, ""]) == expected
 
 
 def test_the_first_sentence_ends_at_the_mark_of_its_script(language):
