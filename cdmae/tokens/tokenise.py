@@ -46,8 +46,8 @@ def train_tokenizer(
     """Train an uncased WordPiece tokenizer of at most `vocabulary` pieces, normalised like BERT.
 
     strip_accents: in Lucene's languages in Latin letters; others keep theirs, which tell words
-    apart. `texts` are read several times. The same texts give the same vocabulary in every process. Short
-    texts give a smaller vocabulary.
+    apart. `texts` are read several times. The same texts give the same vocabulary in every process.
+    Short texts give a smaller vocabulary.
     """
     from transformers import BertTokenizer, PreTrainedTokenizerFast
 
