@@ -25,7 +25,8 @@ from torch import nn
 from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForMaskedLM
 
 from benchmarks import forms
-from cdmae.config.encoders import OBJECTIVES, Encoder
+from cdmae.config.encoders import Encoder
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.fields import pick, rules_of
 from cdmae.masking import Corpus
 from cdmae.pretraining import trainer

@@ -37,6 +37,9 @@ LARGEST = 2**31 - 1
 RULES = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 # pydantic's words, and a user's of YAML for the same
 WORDS = {
+    "Input should be": "expected",
+    "greater than or equal to": "from",
+    "less than or equal to": "up to",
     "a valid string": 'text (in quotation marks, as in "no", if YAML reads something else)',
     "a valid tuple": "a list",
     "a valid dictionary": "a mapping",

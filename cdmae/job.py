@@ -286,6 +286,10 @@ def _start_on_nodes(nodes: int, gpus: int) -> None:
     """Run this script in a process per GPU of several nodes, from the first node of a SLURM job."""
     if "SLURM_JOB_ID" not in os.environ:
         raise InputError(f"{nodes} nodes are requested; expected 1 outside a SLURM job")
+    if gpus % nodes:
+        raise InputError(
+            f"{gpus} GPUs cannot be divided among {nodes} nodes; expected a multiple of {nodes}"
+        )
     if not gpus:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     # a process of this node only; srun ends its tasks on all nodes when the job ends

@@ -5,7 +5,7 @@ from contextlib import chdir
 
 import pandas as pd
 
-from cdmae.config.encoders import OBJECTIVES
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.files import read_json
 from cdmae.report.card import card
 

@@ -264,7 +264,7 @@ MUTANTS = [
     M("sentences end only at ASCII's marks", "cdmae/languages/scripts.py",
       "|[。！？｡।॥။។]", "|[.]", "languages/test_scripts.py"),
     M("accents of every script are stripped", "cdmae/tokens/tokenise.py",
-      "strip_accents and scripts.is_latin(language)", "True", "languages/test_scripts.py"),
+      "strip_accents and scripts.is_latin(texts)", "True", "languages/test_scripts.py"),
     M("a vocabulary holds 1,000 letters", "cdmae/tokens/tokenise.py",
       "by_frequency[: max(ALPHABET, needed)]", "by_frequency[:ALPHABET]", "languages/test_scripts.py"),
     M("word-pieces of Thai are not words", "cdmae/tokens/vocabulary.py",

@@ -244,3 +244,4 @@ def test_several_nodes_get_a_torchrun_each(ended, tmp_path, programs):
         )
         assert trap == "trap -- '' SIGUSR1"
     assert ended(code)[1][0].startswith("cdmae: 2 nodes")
+    assert ended(code.replace("gpu=4", "gpu=3"), **place)[1][0].startswith("cdmae: 3 GPUs")

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
-from cdmae.config.encoders import OBJECTIVES, Encoder, Mae
+from cdmae.config.encoders import Encoder
+from cdmae.config.objectives import OBJECTIVES, Mae
 from cdmae.fields import rules_of
 from cdmae.masking import Corpus
 from cdmae.pretraining.batches import Batch, Masked, Step

@@ -14,7 +14,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import BertConfig, BertTokenizer
 
-from cdmae.config.encoders import Encoder, Mae, NotPretrained
+from cdmae.config.encoders import Encoder
+from cdmae.config.objectives import Mae, NotPretrained
 from cdmae.config.starts import Start
 from cdmae.errors import Interrupted
 from cdmae.pretraining import trainer

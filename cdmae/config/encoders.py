@@ -1,7 +1,6 @@
-"""Settings of encoders: a class for each objective of pre-training.
+"""Settings of encoders: their masks and their pre-training.
 
-Each class also has the facts that the model card and the trainer need. The networks are in
-``cdmae/pretraining/objectives``, with one file for each objective except ``none``.
+`cdmae.config.objectives` has a class for each objective, with its own settings.
 """
 
 from __future__ import annotations
@@ -9,13 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from annotated_types import Gt, Le
-from pydantic import Field
 
 from cdmae.config import checks
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
-    HomePath,
     Length,
     Name,
     Natural,
@@ -29,10 +26,8 @@ from cdmae.fields import (
     Share,
     Weight,
     asdict,
-    kinds_of,
     settings,
     suggestion,
-    tags,
     unfit,
 )
 
@@ -82,7 +77,7 @@ class Encoder:
     seed: Seed = -1
 
     def reading(self, *needs: str) -> list[str]:
-        """List the maskings that read one of the `needs` (`cdmae.config.encoders`)."""
+        """List the maskings that read one of the `needs` (`Strategy`)."""
         return [name for name in self.maskings if {*needs} & {*STRATEGIES[name].reads}]
 
     @property
@@ -264,242 +259,3 @@ class Bagged(Pretraining):
 
     bag_weight: Weight = 1.0
     """Weight of the bag of words."""
-
-
-# --- the objectives -------------------------------------------------------------------------------
-
-
-@settings
-class EarlyLayers(Layered):
-    """An encoder with a head that reads the tokens' states after the early layers."""
-
-    early_layers: Natural = 0
-    """Encoder layers before the head's token states; 0: half of all [Condenser]."""
-
-    def check_layers(self, layers: int, owner: str) -> None:
-        """Refuse `early_layers` that leave no late layers in the encoder."""
-        if self.early_layers >= layers:
-            raise unfit(
-                self, "early_layers", f"; expected up to {layers - 1}, {owner} has {layers} layers"
-            )
-
-
-@settings
-class Condenser(EarlyLayers):
-    """A head over late [CLS] and early token states."""
-
-    in_words = "with Condenser's head over late [CLS] and early token states (Gao and Callan 2021)"
-
-    objective: Literal["condenser"] = "condenser"
-
-
-@settings
-class BowDpr(Bagged, Pooled):
-    """A bag of words, without a decoder."""
-
-    in_words = "with bag-of-words prediction from the [CLS] vector (Ma et al. 2024)"
-
-    objective: Literal["bowdpr"] = "bowdpr"
-
-
-@settings
-class CoCondenser(EarlyLayers):
-    """Condenser's head, and a contrast of neighbouring spans."""
-
-    spans = 2
-    in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
-
-    objective: Literal["cocondenser"] = "cocondenser"
-
-
-MASKS = ("encoder_masking", "encoder_ratio", "mask_share", "random_share", "sigma", "importance")
-
-
-@settings
-class Contriever(Pooled):
-    """A contrast of two crops, without masks."""
-
-    spans = 2
-    in_words = "with Contriever's contrast of independent crops (Izacard et al. 2022)"
-
-    objective: Literal["contriever"] = "contriever"
-    pooling: Literal["cls", "mean"] = "mean"
-    """As above; should equal its retrievers' `pooling`."""
-    crop_least: Rate = 0.05
-    """Shortest crop, as a share of the passage."""
-    crop_most: Rate = 0.5
-    """Longest crop, as a share of the passage."""
-    deletion: Share = 0.1
-    """Share of deleted tokens."""
-    temperature: PositiveReal = 0.05
-    """Divides the dot products."""
-
-    @property
-    def maskings(self) -> tuple[str, ...]:
-        """Return no masking: every token is visible."""
-        return ()
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """List the settings without effect: it masks nothing."""
-        return (*super().unread, *MASKS)
-
-    def values(self) -> dict[str, Any]:
-        """Return all settings except the settings of masks."""
-        return asdict(self, MASKS)
-
-
-@settings
-class CotMae(Layered, Decoded):
-    """A masked auto-encoder that decodes the neighbouring span."""
-
-    spans = 2
-    in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
-
-    objective: Literal["cotmae"] = "cotmae"
-
-
-@settings
-class DupMae(Bagged, Decoded):
-    """Enhanced decoding and a bag of words."""
-
-    in_words = "with DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)"
-    decoder_layers = 1
-
-    objective: Literal["dupmae"] = "dupmae"
-
-
-@settings
-class LexMae(Layered, DecoderMasked):
-    """A distribution over the vocabulary as the bottleneck."""
-
-    in_words = (
-        "with LexMAE's decoder, which restores masked words from the passage's distribution over\n"
-        "the vocabulary (Shen et al. 2023)"
-    )
-
-    objective: Literal["lexmae"] = "lexmae"
-
-
-@settings
-class Mae(Layered, Decoded):
-    """A masked auto-encoder; CDMAE with decoder_masking importance [3.1]."""
-
-    in_words = (
-        "as a masked auto-encoder: a shallow decoder restores masked words from the [CLS] vector,\n"
-        "here {masked} (Li et al. 2023, *Challenging Decoder helps in Masked Auto-Encoder\n"
-        "Pre-training for Dense Passage Retrieval*)"
-    )
-
-    objective: Literal["mae"] = "mae"
-    projection: bool = True
-    """Linear projection of the vector, equation 4 [table 4]."""
-
-
-@settings
-class Master(Layered, Decoded):
-    """Several decoders of the passage and its neighbour."""
-
-    in_words = (
-        "with MASTER's decoders of the passage and of its neighbour and, if there is one,\n"
-        "of the words that a second pass of the encoder sees (Zhou et al. 2022)"
-    )
-    spans = 2
-
-    objective: Literal["master"] = "master"
-    complement_ratio: Share = 0.5
-    """Share of words masked in a second pass of the encoder; 0: no such pass."""
-
-    @property
-    def has_complement(self) -> bool:
-        """Return whether there is a second pass of the encoder, with a decoder of its own."""
-        return self.complement_ratio > 0
-
-    @property
-    def held_layers(self) -> int:
-        """Return the number of decoder layers whose activations are in memory at the same time."""
-        return self.decoder_layers * (1 + self.has_complement)
-
-    @property
-    def passes(self) -> int:
-        """Return the number of the encoder's passes."""
-        return 1 + self.has_complement
-
-
-@settings
-class Mlm(Pretraining):
-    """Masked language modelling; ROM with encoder_masking importance."""
-
-    in_words = "with masked language modelling alone; the masked words are {masked}"
-
-    objective: Literal["mlm"] = "mlm"
-
-
-@settings
-class NotPretrained(Encoder):
-    """No pre-training: the initial weights."""
-
-    objective: Literal["none"] = "none"
-
-
-@settings
-class RetroMae(Decoded):
-    """Enhanced decoding: one decoder layer that predicts every token."""
-
-    in_words = "with RetroMAE's enhanced decoding (Xiao et al. 2022)"
-    decoder_layers = 1
-
-    objective: Literal["retromae"] = "retromae"
-
-
-@settings
-class SeedEncoder(Layered, Pooled):
-    """A weak decoder that sees the vector and the last tokens."""
-
-    in_words = "with SEED-Encoder's weak autoregressive decoder (Lu et al. 2021)"
-
-    objective: Literal["seed"] = "seed"
-    decoder_layers: Positive = 3
-    """Transformer layers of the decoder."""
-    attention_span: Positive = 2
-    """Tokens that the decoder sees besides the vector."""
-
-
-@settings
-class SimLm(Layered, Decoded):
-    """Replaced language modelling."""
-
-    in_words = "with SimLM's replaced language modelling (Wang et al. 2023)"
-
-    objective: Literal["simlm"] = "simlm"
-    generator: HomePath = ""
-    """A frozen generator with the same vocabulary, as in SimLM; empty: a small one is trained."""
-
-    def check_layers(self, layers: int, owner: str) -> None:
-        """Refuse a decoder that is deeper than the encoder."""
-        if self.decoder_layers > layers:
-            words = (
-                f"; expected up to {layers}, the layers of {owner}, since the decoder of simlm "
-                "begins as a copy of the last layers"
-            )
-            raise unfit(self, "decoder_layers", words)
-
-
-AnyEncoder = Annotated[
-    BowDpr
-    | CoCondenser
-    | Condenser
-    | Contriever
-    | CotMae
-    | DupMae
-    | LexMae
-    | Mae
-    | Master
-    | Mlm
-    | NotPretrained
-    | RetroMae
-    | SeedEncoder
-    | SimLm,
-    Field(discriminator="objective"),
-]
-OBJECTIVES = {tags(kind)["objective"]: kind for kind in kinds_of(AnyEncoder)}

@@ -150,13 +150,17 @@ class Trained(System):
         return columns | {"ranking": f"{self.teacher}/{part}"}
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse named systems with other initial weights, and thus another tokenizer."""
+        """Refuse named systems with other initial weights or, for `after`, another head."""
         for key in ("after", "in_batch_teacher", "joint_teacher"):
             other = getattr(self, key)
             start = systems.start_of(config, other or name)
             if config.encoders[self.encoder].start != start:
                 words = f", which begins from starts.{start}; expected the same start"
                 raise unfit(self, key, words)
+        if self.after:
+            head = config.systems[self.after].vectors(config)
+            if head != self.vectors(config):
+                raise unfit(self, "after", f", which has head {head}; expected the same head")
 
 
 @settings
@@ -176,9 +180,9 @@ class Retriever(Searched, Trained):
     BM25 with weights x 100 as counts [DeepCT].
     """
     k1: Weight = 10.0
-    """With engine bm25: saturation of counts."""
+    """With engine bm25: saturation of counts [DeepCT]."""
     b: Share = 0.9
-    """With engine bm25: normalisation by length."""
+    """With engine bm25: normalisation by length [DeepCT]."""
 
     def check(self, config: Config, name: str) -> None:
         """Refuse systems, an engine or candidates that do not fit."""
@@ -237,7 +241,7 @@ class Head(System):
 
 @settings
 class Bm25(System):
-    """The words that query and passage share."""
+    """The words that query and passage share [Robertson and Zaragoza 2009]."""
 
     answered_by = "bm25"
 
@@ -336,7 +340,7 @@ class Fusion(System):
     method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
     """Sums 1 / (k + rank) [Cormack et al. 2009], or scaled scores [Bruch et al. 2023]."""
     k: PositiveReal = 60.0
-    """Constant in 1 / (k + rank)."""
+    """Constant in 1 / (k + rank) [Cormack et al. 2009]."""
     weights: tuple[Weight, ...] = ()
     """Weight of each system; empty: equal, unless `tuned_on` chooses them."""
     tuned_on: tuple[str, ...] = ()

@@ -1,10 +1,11 @@
 """Every setting of a config file: type, default, unit, meaning and source.
 
 The defaults are the paper's; other defaults come from the prior work that the paper follows.
-Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` has the entries of
-pre-training, `cdmae.config.stages` of fine-tuning, `cdmae.config.kinds` of search. Entries
-(``encoders: {cdmae: ...}``) refer to each other by name: these names are the edges of the
-workflow's graph, and `cdmae.config.checks` refuses names that do not exist.
+Section numbers are the paper's, `A` is its appendix. `cdmae.config.encoders` and
+`cdmae.config.objectives` have the entries of pre-training, `cdmae.config.stages` of fine-tuning,
+`cdmae.config.kinds` of search. Entries (``encoders: {cdmae: ...}``) refer to each other by name:
+these names are the edges of the workflow's graph, and `cdmae.config.checks` refuses names that do
+not exist.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import SPLIT, read_measure
-from cdmae.config.encoders import AnyEncoder
 from cdmae.config.importance import Importance
 from cdmae.config.kinds import AnySystem
+from cdmae.config.objectives import AnyEncoder
 from cdmae.config.stages import AnyStage
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
@@ -169,11 +170,17 @@ class Report:
                 raise InputError(words, keys=("report", *keys), kind="reference")
 
 
+def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """Refuse no seed, and a seed that is listed twice."""
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise InputError(f"values are {show(list(seeds))}; expected one or more, each once")
+    return seeds
+
+
 Seeds = Annotated[
     tuple[Natural, ...],
     BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
-    AfterValidator(lambda seeds: tuple(dict.fromkeys(seeds))),
-    Field(min_length=1),
+    AfterValidator(_distinct),
 ]
 
 

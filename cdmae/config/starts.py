@@ -38,7 +38,7 @@ class Start:
     vocabulary: Annotated[Whole, Ge(100)] = 30522
     """Number of word-pieces."""
     strip_accents: bool = True
-    """Ignore accents, in Lucene's languages in Latin letters."""
+    """Ignore accents of Latin letters."""
     layers: Positive = 12
     """Transformer layers."""
     hidden: Annotated[Whole, Ge(2)] = 768

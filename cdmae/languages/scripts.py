@@ -87,6 +87,7 @@ _OWN_LETTERS = {"CYRILLIC": {"ru": "ыэё", "uk": "іїєґ"}}
 _LEAST_LETTERS = 0.005  # the share of these letters in its texts
 _ACCENTED = 0.02  # a share of letters beyond ASCII that English does not have
 _LEAST_FREQUENT = 0.05  # the share of a language's frequent words in its texts
+_KANA = ("HIRAGANA", "KATAKANA")
 _LEAST_KANA = 0.05  # the share of kana in Japanese
 _SAMPLE = 200_000  # letters from which a language is chosen
 
@@ -154,9 +155,9 @@ def lucene_language(language: str) -> str:
     return "ko" if language == WORDS else language  # which has neither stems nor a dictionary
 
 
-def is_latin(language: str) -> bool:
-    """Return whether a language is one of those of Lucene in Latin letters."""
-    return language in _FREQUENT["LATIN"]
+def is_latin(texts: Iterable[str]) -> bool:
+    """Return whether most letters of the first texts are Latin."""
+    return _script(_sample(texts)[0]) == "LATIN"
 
 
 def language_of(texts: Iterable[str]) -> str:
@@ -165,24 +166,11 @@ def language_of(texts: Iterable[str]) -> str:
     Returns one of `LANGUAGES`, or `WORDS` for a language that Lucene does not know. Latin texts in
     none of its languages count as English if they have no accents.
     """
-    letters: Counter[str] = Counter()
-    frequent: Counter[str] = Counter()
-    total = 0
-    for text in texts:
-        letters.update(filter(str.isalpha, text))
-        own = text.casefold().split()
-        total += len(own)
-        frequent.update(own)
-        if letters.total() > _SAMPLE:
-            break
-    scripts: Counter[str] = Counter(LATIN=0)
-    for letter, count in letters.items():
-        scripts[unicodedata.name(letter, "").replace("-", " ").partition(" ")[0]] += count
-    kana = scripts["HIRAGANA"] + scripts["KATAKANA"]
-    scripts["CJK"] += kana
-    dominant = max(scripts, key=scripts.__getitem__)
+    letters, frequent = _sample(texts)
+    dominant = _script(letters)
     if dominant == "CJK":
-        return "ja" if kana > _LEAST_KANA * scripts["CJK"] else "zh"
+        kana = sum(count for letter, count in letters.items() if _script_of(letter) in _KANA)
+        return "ja" if kana > _LEAST_KANA * letters.total() else "zh"
     if dominant in _OWN_LETTERS:
         least = _LEAST_LETTERS * letters.total()
         fitting = [
@@ -199,7 +187,33 @@ def language_of(texts: Iterable[str]) -> str:
         for language, listed in _FREQUENT[dominant].items()
     }
     best = max(counts, key=counts.__getitem__)
-    if counts[best] > _LEAST_FREQUENT * total:
+    if counts[best] > _LEAST_FREQUENT * frequent.total():
         return best
     accented = sum(count for letter, count in letters.items() if not letter.isascii())
     return WORDS if dominant == "LATIN" and accented > _ACCENTED * letters.total() else usual
+
+
+def _sample(texts: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
+    """Count the letters and the words of the first texts."""
+    letters: Counter[str] = Counter()
+    frequent: Counter[str] = Counter()
+    for text in texts:
+        letters.update(filter(str.isalpha, text))
+        frequent.update(text.casefold().split())
+        if letters.total() > _SAMPLE:
+            break
+    return letters, frequent
+
+
+def _script_of(letter: str) -> str:
+    """Return the script of a letter: the first word of its Unicode name."""
+    return unicodedata.name(letter, "").replace("-", " ").partition(" ")[0]
+
+
+def _script(letters: Counter[str]) -> str:
+    """Return the script of most letters, kana with Chinese characters; Latin without letters."""
+    scripts: Counter[str] = Counter(LATIN=0)
+    for letter, count in letters.items():
+        script = _script_of(letter)
+        scripts["CJK" if script in _KANA else script] += count
+    return max(scripts, key=scripts.__getitem__)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-FRAME = 2  # [CLS] and [SEP] around a text
 HIDDEN = 1  # a word-piece that no other attends to
 BARE = 2  # a word-piece without a vector, or a weight, of its own
 

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from cdmae.models import packed
 from cdmae.models.packed import Packed, Rows
-from cdmae.models.ragged import FRAME, Ragged, content
+from cdmae.models.ragged import Ragged, content
+from cdmae.tokens.prompts import FRAME
 
 
 @dataclass(frozen=True)

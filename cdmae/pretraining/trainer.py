@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.checks import check_lengths
-from cdmae.config.encoders import AnyEncoder, Pretraining
+from cdmae.config.encoders import Pretraining
+from cdmae.config.objectives import AnyEncoder
 from cdmae.config.starts import Start
 from cdmae.fields import asdict, unfit
 from cdmae.files import complete, write_json

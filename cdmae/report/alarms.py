@@ -57,10 +57,11 @@ def unread_vectors(facts: Facts) -> list[Alarm]:
     for name, training in facts.encoders.items():
         last = {quantity: value for quantity, _, value in training.points}
         if "true" in last and last["shuffled"] - last["true"] < LEAST_SAVED:
+            saved = max(0.0, last["shuffled"] - last["true"])
             words = (
-                "its pre-training ended before its decoder used the passage’s vector: with another "
-                f"passage’s vector, the loss is {last['shuffled'] - last['true']:.2f} nats higher. "
-                "What it gains comes from the encoder’s own loss; raise steps."
+                "pre-training ended before the decoder used the passage’s vector: the vector of "
+                f"another passage raises its loss by {saved:.2f} nats. So far the encoder has "
+                "learnt from its own loss alone; raise steps."
             )
             found.append(Alarm(f"{name}:", words))
     return found

@@ -8,7 +8,7 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 from cdmae.tokens.vocabulary import read_backend
 
-FRAME = 2  # special tokens around a text
+FRAME = 2  # [CLS] and [SEP] around a text
 PROBES = ("a", "The 1", "9")  # texts that are appended to a prompt to test it
 
 

@@ -45,14 +45,14 @@ def train_tokenizer(
 ) -> PreTrainedTokenizerBase:
     """Train an uncased WordPiece tokenizer of at most `vocabulary` pieces, normalised like BERT.
 
-    strip_accents: in Lucene's languages in Latin letters; others keep theirs, which tell words
-    apart. `texts` are read several times. The same texts give the same vocabulary in every process.
-    Short texts give a smaller vocabulary.
+    strip_accents: of Latin texts; other scripts keep theirs, without which words become equal.
+    `texts` are read several times. The same texts give the same vocabulary in every process. Short
+    texts give a smaller vocabulary.
     """
     from transformers import BertTokenizer, PreTrainedTokenizerFast
 
     language = scripts.language_of(texts)
-    strips = strip_accents and scripts.is_latin(language)
+    strips = strip_accents and scripts.is_latin(texts)
     has_clauses = language in scripts.BY_CHARACTERS
     longest = LONGEST_UNSPACED if has_clauses else LONGEST
     pieces = train_pieces(texts, vocabulary, strips, longest)

@@ -7,8 +7,8 @@ import pytest
 from made_up import make_model
 
 from cdmae.config import pretrained, systems
-from cdmae.config.encoders import OBJECTIVES, AnyEncoder
 from cdmae.config.load import load
+from cdmae.config.objectives import OBJECTIVES, AnyEncoder
 from cdmae.config.reading import gather
 from cdmae.config.splits import is_dev, roles
 from cdmae.config.stages import AnyStage

@@ -11,9 +11,9 @@ from made_up import make_model
 from planned import plan
 
 from cdmae.config import systems
-from cdmae.config.encoders import Mae
 from cdmae.config.importance import Importance
 from cdmae.config.load import load
+from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather, lay, read_yaml
 from cdmae.config.reference import page
 from cdmae.config.schema import SECTIONS, Config

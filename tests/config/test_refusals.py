@@ -9,7 +9,8 @@ from cdmae.errors import InputError, dotted
 # the changed key and its value; the key of the error, if it is another one; a value of the message
 SETTINGS = [
     ("seed", -1, "", "-1"),
-    ("seed", [], "", "1 item"),
+    ("seed", [], "", "[]"),
+    ("seed", [7, 8, 8], "", "[7, 8, 8]"),
     ("systems", ["bm25"], "", "mapping"),
     ("systems.x", None, "", "null"),
     ("stages.stage3.denoise", True, "", "true"),
@@ -65,6 +66,7 @@ KINDS = [
     ("systems.three.negatives", "cross", "", "cross"),
     ("systems.three.in_batch_teacher", "cross", "", "one, wide"),
     ("systems.three.after", "wide", "", "starts.big"),
+    ("systems.three.after", "late", "", "multi"),
     ("systems.x", {"kind": "head", "of": "one", "uses": "dense"}, "systems.x.of", "unified"),
     ("systems.one.engine", "lucene", "", "exact"),
     ("systems.one.candidates", "bm25", "", "multi"),

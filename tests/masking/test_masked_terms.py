@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_collections import stored
 
-from cdmae.config.encoders import Mae
+from cdmae.config.objectives import Mae
 from cdmae.files import read_json
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms

@@ -12,7 +12,7 @@ from tiny_tokenizers import KINDS, TEXTS
 from tiny_training import stage, untrained
 
 from cdmae.config import pretrained
-from cdmae.config.encoders import Mae
+from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
 from cdmae.importance import ami, ngrams
 from cdmae.models import architectures, checkpoint, sequences

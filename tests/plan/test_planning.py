@@ -11,8 +11,8 @@ from made_up import make_model
 from tiny_objectives import as_objective
 from torch.utils.flop_counter import FlopCounterMode
 
-from cdmae.config.encoders import Mae
 from cdmae.config.load import load
+from cdmae.config.objectives import Mae
 from cdmae.config.reading import gather
 from cdmae.config.starts import Start
 from cdmae.formats import duration, plain_spaces

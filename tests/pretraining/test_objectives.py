@@ -18,7 +18,8 @@ from tiny_objectives import (
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.config.encoders import OBJECTIVES, Pooled
+from cdmae.config.encoders import Pooled
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.pretraining.objectives import _prediction, objective, objectives
 from cdmae.training import setup
 from tests.naive import Naive

@@ -20,7 +20,7 @@ from tiny_pretraining import (
 from tiny_training import together
 from transformers import AutoTokenizer, BertForMaskedLM
 
-from cdmae.config.encoders import Mae, NotPretrained
+from cdmae.config.objectives import Mae, NotPretrained
 from cdmae.errors import InputError
 from cdmae.files import read_json, read_table
 from cdmae.models import architectures, checkpoint

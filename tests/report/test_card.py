@@ -8,7 +8,8 @@ import yaml
 from card_facts import FACTS, measures
 from markdown_it import MarkdownIt
 
-from cdmae.config.encoders import OBJECTIVES, STRATEGIES
+from cdmae.config.encoders import STRATEGIES
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json
 from cdmae.report import card

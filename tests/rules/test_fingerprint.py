@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from cdmae.config.encoders import OBJECTIVES
+from cdmae.config.objectives import OBJECTIVES
 from workflow import fingerprint
 
 TRAINER = "cdmae/pretraining/trainer.py"
@@ -136,7 +136,7 @@ def test_of_a_class_of_settings_what_a_job_executes_counts(monkeypatch, before, 
     for text in (SETTINGS, SETTINGS.replace(before, after)):
         monkeypatch.setattr(inspect, "getsource", lambda _, text=text: text)
         found.append(fingerprint.executed.__wrapped__(OBJECTIVES["master"]))
-    assert {"cdmae.config.encoders.Master", "cdmae.config.encoders.Pretraining"} <= {*found[0]}
+    assert {"cdmae.config.objectives.Master", "cdmae.config.encoders.Pretraining"} <= {*found[0]}
     assert (found[0] != found[1]) == counts
 
 

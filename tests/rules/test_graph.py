@@ -150,7 +150,7 @@ def test_the_modules_that_settings_name_are_reasons(whole):
         "pretraining.objectives.mae",
         "masking.strategies.whole_word",
         "masking.strategies.importance",
-        "config.encoders.Mae",
+        "config.objectives.Mae",
         "config.starts.Start",
     )
     assert {f"cdmae.{name}" for name in names} <= whole["pretrain", "cdmae"].params["code"].keys()

@@ -27,7 +27,8 @@ from torch.nn import functional
 from cdmae.models import transformer
 from cdmae.models.linear import Layer, Layers
 from cdmae.models.packed import Packed
-from cdmae.models.ragged import BARE, FRAME, Ragged, content
+from cdmae.models.ragged import BARE, Ragged, content
+from cdmae.tokens.prompts import FRAME
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model

@@ -31,8 +31,9 @@ from torch.nn import functional
 from cdmae.files import write_json
 from cdmae.models import metadata
 from cdmae.models.heads import own
-from cdmae.models.ragged import FRAME, Ragged
+from cdmae.models.ragged import Ragged
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.prompts import FRAME
 from cdmae.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

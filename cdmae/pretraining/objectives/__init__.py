@@ -15,7 +15,7 @@ The file of an objective defines one subclass of `Objective` in
 - ``prepare(batches, generators, group) -> batches``, for a loss over the whole global batch, gets
   all micro-batches of a process before the first forward pass.
 
-`cdmae.config.encoders` has the settings of each objective.
+`cdmae.config.objectives` has the settings of each objective.
 """
 
 from __future__ import annotations
