@@ -1,4 +1,4 @@
-"""Measure the README's table of speeds, and print it from the newest rows of each task.
+"""Measure the table of speeds in docs/results.md, and print it from the newest rows of each task.
 
     python -m benchmarks             everything; half an hour on a machine that does nothing else
     python -m benchmarks --print     the table alone, from benchmarks/results.jsonl
