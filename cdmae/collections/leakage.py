@@ -67,8 +67,8 @@ def components(size: int, pairs: Iterable[tuple[int, int]] | np.ndarray) -> np.n
 Holdout = Annotated[
     dict[str, Annotated[Real, Gt(0), Lt(1)]],
     Field(
-        description="The share of the training queries that moves into each split that the data "
-        "lack, as in {dev: 0.1}; queries that share a relevant passage or a text stay together."
+        description="Share of the training queries that moves into each missing split, as in "
+        "{dev: 0.1}; queries with a common relevant passage or text stay together."
     ),
 ]
 HoldoutSeed = Annotated[Natural, Field(description="Seed of the draw of `holdout`.")]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 Engine = Annotated[
     Literal["exact", "lucene"],
-    Field(description="How sparse vectors are searched: exactly, or by Lucene with weights x 100."),
+    Field(description="Search of sparse vectors; lucene: with weights x 100."),
 ]
 # the keys of a system with the names of other systems: teachers, and all that its training reads
 TEACHERS = ("teacher", "in_batch_teacher", "joint_teacher")
@@ -172,12 +172,12 @@ class Retriever(Searched, Trained):
 
     kind: Literal["retriever"] = "retriever"
     in_batch_teacher: Annotated[str, Of("systems", ("retriever",))] = ""
-    """A second teacher, a trained retriever that scores all passages of a batch [TAS-B]."""
+    """Second teacher: a retriever that scores all passages of a batch [TAS-B]."""
     joint_teacher: Annotated[str, Of("systems", ("reranker",))] = ""
     """A reranker that is trained with this retriever, instead of `teacher` [RocketQAv2]."""
     engine: Literal["exact", "lucene", "bm25"] = "exact"
-    """Search of sparse vectors: exact; by Lucene, with weights x 100; or, after target recall, by
-    BM25 with weights x 100 as counts [DeepCT].
+    """Search of sparse vectors; lucene: with weights x 100; bm25: after target recall, with weights
+    x 100 as counts [DeepCT].
     """
     k1: Weight = 10.0
     """With engine bm25: saturation of counts [DeepCT]."""

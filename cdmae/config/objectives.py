@@ -237,7 +237,7 @@ class SimLm(Layered, Decoded):
 
     objective: Literal["simlm"] = "simlm"
     generator: HomePath = ""
-    """A frozen generator with the same vocabulary, as in SimLM; empty: a small one is trained."""
+    """A frozen generator with the same vocabulary; empty: a small one is trained."""
 
     def check_layers(self, layers: int, owner: str) -> None:
         """Refuse a decoder that is deeper than the encoder."""

@@ -38,15 +38,13 @@ class Settings(Derived):
     texts: HomePath = ""
     """File with a line per text: passage id, tab, text, in the order of the passages."""
     model: HomePath = ""
-    """Instead of `texts`: a sequence-to-sequence model that writes them, a folder or a name at the
-    hub.
-    """
+    """Instead of `texts`: a sequence-to-sequence model, a folder or a name at the hub."""
     samples: Annotated[Whole, Ge(1), Le(1000)] = 40
     """Texts per passage."""
     text_length: Annotated[Whole, Ge(2), Le(10_000)] = 64
     """Longest text (word-pieces)."""
     passage_length: Annotated[Whole, Ge(2), Le(100_000)] = 512
-    """Longest passage that it reads (word-pieces)."""
+    """Longest passage (word-pieces)."""
     top_k: Positive = 10
     """Each word-piece is one of this many most probable ones."""
     prompt: str = ""

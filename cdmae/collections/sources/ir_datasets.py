@@ -48,7 +48,7 @@ class Settings(Source):
     titles: bool = True
     """Include titles in passages [BEIR, RocketQA]."""
     files: str = PUBLISHED
-    """Folder of published files that are there already, such as collectionandqueries.tar.gz."""
+    """Folder of downloaded files, such as collectionandqueries.tar.gz."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown dataset, and a missing folder of files."""
