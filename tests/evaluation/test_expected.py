@@ -13,17 +13,21 @@ from cdmae.evaluation import expected
 ROOT = Path(__file__).resolve().parents[2]
 # where the numbers of a run are shown, by its config files
 SECTIONS = {
-    "": ("README.md", "Results"),
+    "": ("README.md", "## Results"),
     "config/evidence.yaml config/overlays/evidence-squad.yaml": (
         "docs/results.md",
-        "How many labels replace pre-training?",
+        "## How many labels replace pre-training?",
+    ),
+    "config/evidence.yaml config/overlays/evidence-wikipedia.yaml": (
+        "docs/results.md",
+        "### Wikipedia by the number of labels",
     ),
 }
 
 
 def shown(page, heading):
     """The numbers of the tables in a section of a page, by the first cell of their row."""
-    section = (ROOT / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n##")[0]
+    section = (ROOT / page).read_text().partition(f"\n{heading}\n")[2].partition("\n##")[0]
     rows = {}
     for line in section.splitlines():
         cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
