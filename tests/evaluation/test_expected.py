@@ -18,6 +18,7 @@ SECTIONS = {
         "docs/results.md",
         "## How many labels replace pre-training?",
     ),
+    "config/evidence.yaml": ("docs/results.md", "### Documentation by the number of labels"),
     "config/evidence.yaml config/overlays/evidence-wikipedia.yaml": (
         "docs/results.md",
         "### Wikipedia by the number of labels",
