@@ -9,6 +9,16 @@ import pyarrow as pa
 from cdmae.collections.store import Collection, table_of, write_collection
 
 
+def write_files(folder, contents):
+    """Write files of text or bytes by their paths in a folder; None omits a file."""
+    for name, content in contents.items():
+        if content is not None:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
+
+
 def write_lines(path, rows):
     """Write JSON lines, compressed by the suffix."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,11 +44,11 @@ def write_beir(folder, passages, queries=None, **judged):
     return {"source": "beir", "path": str(folder)}
 
 
-def stored(folder, passages, queries=None, judged=None, **more):
+def stored(folder, passages, queries=None, judged=None, about=None, **more):
     """Write a collection as a job does; return its folder.
 
     passages: each a text or (id, title, text). queries: texts by id, by split. judged: (query,
-    passage, grade) by split.
+    passage, grade) by split. about: its record.
     """
     rows = [
         (f"p{row}", "", each) if isinstance(each, str) else each
@@ -50,7 +60,7 @@ def stored(folder, passages, queries=None, judged=None, **more):
     qrels = {}
     for split, grades in (judged or {}).items():
         qrels[split] = pd.DataFrame(grades, columns=["query_id", "passage_id", "grade"])
-    write_collection(folder, Collection(table_of(rows), asked, qrels, {}, **more))
+    write_collection(folder, Collection(table_of(rows), asked, qrels, about or {}, **more))
     return folder
 
 

@@ -155,14 +155,6 @@ def test_missing_files_and_files_with_another_checksum_are_reported(home, tmp_pa
         stored(tmp_path, home, dataset="beir/nq")
 
 
-# --- without reading anything ---------------------------------------------------------------------
-
-
-def test_sizes_are_the_paper_s():
-    passages, _, queries = source.Settings(**MSMARCO).expected()
-    assert (passages, queries) == (8_841_823, {"train": 502_939, "dl19": 43})
-
-
 @pytest.mark.parametrize(
     ("settings", "judged"),
     [

@@ -1,7 +1,7 @@
 """Collections that are made of others: pseudo queries, expanded passages, spans, joined passages."""
 
 import pytest
-from small_collections import relevant, stored, texts_of, write_beir, write_lines
+from small_collections import relevant, stored, texts_of, write_beir, write_files, write_lines
 
 from cdmae.collections import settings_of
 from cdmae.collections.sources import expanded, joined, pseudo
@@ -100,19 +100,20 @@ def test_a_passage_keeps_the_words_of_its_query_if_a_teacher_grades_it(settings,
     assert passages == WHOLE
 
 
-# --- written queries, and several kinds -----------------------------------------------------------
+# --- texts of another model -----------------------------------------------------------------------
 
 
 def lines_of(folder, *lines):
-    (folder / "queries.tsv").write_text("".join(f"{line}\n" for line in lines))
-    return str(folder / "queries.tsv")
+    """Write texts of passages; return the path."""
+    (folder / "texts.tsv").write_text("".join(f"{line}\n" for line in lines))
+    return str(folder / "texts.tsv")
 
 
 def test_written_queries_leave_their_passages_as_they_are(settings, tmp_path):
     """The first of a passage counts; passages may lack one, or have one that is too short."""
     texts = lines_of(tmp_path, "p1\tsmallest of all\np1\tanother one of it", "p2\ttoo short")
     entry = settings(method="written", texts=texts)
-    assert [path.name for path in entry.depends()] == ["corpus.jsonl", "queries.tsv"]
+    assert [path.name for path in entry.depends()] == ["corpus.jsonl", "texts.tsv"]
     asked, passages = made(entry)
     assert asked == {"p1": "smallest of all"}
     assert passages == WHOLE
@@ -138,27 +139,12 @@ def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_pat
     assert every >= set(asked.values())
 
 
-# --- texts of another model -----------------------------------------------------------------------
-
-
-PASSAGES = {"p1": "a binary heap", "p2": "a hash table", "p3": "a linked list"}
-LINES = ["p1\ta priority queue", "p1\theap sort", "p2\tdictionary", "p3\tnodes and pointers"]
-
-
-@pytest.fixture
-def base(tmp_path):
-    """A collection in BEIR's layout with three passages and a test query."""
-    return write_beir(tmp_path / "base", PASSAGES, {"q": "priority queue"}, test=[("q", "p1", 1)])
-
-
-def written(tmp_path, lines=LINES):
-    path = tmp_path / "texts.tsv"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return str(path)
-
-
-def test_bm25_answers_the_collections_queries_from_the_expanded_passages(base, tmp_path):
-    settings = expanded.Settings(of=base, texts=written(tmp_path), samples=2)
+def test_bm25_answers_the_collections_queries_from_the_expanded_passages(tmp_path):
+    passages = {"p1": "a binary heap", "p2": "a hash table", "p3": "a linked list"}
+    asked = {"q": "priority queue"}
+    base = write_beir(tmp_path / "base", passages, asked, test=[("q", "p1", 1)])
+    lines = "p1\ta priority queue", "p1\theap sort", "p2\tdictionary", "p3\tnodes and pointers"
+    settings = expanded.Settings(of=base, texts=lines_of(tmp_path, *lines), samples=2)
     assert settings.judged() == {"test": True}
     assert [path.name for path in settings.depends()][-1] == "texts.tsv"
     assert settings.modules() == ["cdmae.collections.sources.beir"]
@@ -172,16 +158,12 @@ def test_bm25_answers_the_collections_queries_from_the_expanded_passages(base, t
     }
     write_collection(tmp_path / "out", collection)
     write_collection(tmp_path / "docs", settings.base.load())
-    hits = {}
-    for name in ("docs", "out"):
-        run = tmp_path / f"{name}.parquet"
-        bm25.write_runs(
-            folders=[tmp_path / "docs"], passages=[tmp_path / name / "passages.parquet"], languages={"docs": "en"}, mined=[],
-            indexes=tmp_path / f"{name}.indexes", collections=[tmp_path / "docs"],
-            splits=["test"], outputs=[run], depth=10, k1=0.9, b=0.4,
-        )  # fmt: skip
-        hits[name] = read_run(run).ranked(0)[0].tolist()
-    assert hits == {"docs": [], "out": [0]}
+    bm25.write_runs(
+        folders=[tmp_path / "docs"], passages=[tmp_path / "out/passages.parquet"], languages={"docs": "en"}, mined=[],
+        indexes=tmp_path / "indexes", collections=[tmp_path / "docs"], splits=["test"], outputs=[tmp_path / "run"],
+        depth=10, k1=0.9, b=0.4,
+    )  # fmt: skip
+    assert read_run(tmp_path / "run").ranked(0)[0].tolist() == [0]
 
 
 # --- spans ----------------------------------------------------------------------------------------
@@ -220,19 +202,14 @@ def test_fewer_spans_are_some_of_all_in_the_passages_order_and_more_are_refused(
 # --- joined ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def parts(tmp_path):
-    """Two collections that share the id of a passage, and a folder of text."""
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes/a.txt").write_text("g h\n")
-    return {
+def test_passages_follow_each_other_and_ids_begin_with_the_collection(tmp_path):
+    """Two collections share the id of a passage."""
+    write_files(tmp_path / "notes", {"a.txt": "g h\n"})
+    parts = {
         "one": write_beir(tmp_path / "one", {"p0": "a b", "p1": "c d e"}),
         "two": write_beir(tmp_path / "two", {"p0": "f"}),
         "notes": {"source": "text", "path": str(tmp_path / "notes")},
     }
-
-
-def test_passages_follow_each_other_and_ids_begin_with_the_collection(parts):
     settings = joined.Settings(of=parts)
     assert list(settings.load().rows()) == [
         ("one/p0", "", "a b"),

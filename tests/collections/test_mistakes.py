@@ -1,9 +1,11 @@
 """Collections with a mistake are refused by file, line and value, or by the key of the config."""
 
+import gzip
 import json
 from functools import partial
 
 import pytest
+from small_collections import write_files
 
 from cdmae import collections
 from cdmae.errors import InputError, dotted
@@ -42,12 +44,8 @@ def asked(questions):
 def derived(source, **settings):
     """A source over five passages."""
     rows = [{"_id": f"p{row}", "text": f"passage {row}"} for row in range(1, 6)]
-    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
-    return (
-        source,
-        {"base/corpus.jsonl": lines},
-        {"of": {"source": "beir", "path": "base"}, **settings},
-    )
+    files = {"base/corpus.jsonl": "".join(f"{json.dumps(row)}\n" for row in rows)}
+    return source, files, {"of": {"source": "beir", "path": "base"}, **settings}
 
 
 def texts(lines, source="expanded", **settings):
@@ -77,6 +75,9 @@ ROWS = [
     (*beir("corpus.jsonl", PASSAGE.replace("p1", r"p\u001b[2J") * 2), r"corpus.jsonl, line 2: the id p\x1b[2J"),
     (*beir("corpus.jsonl", PASSAGE.encode() + b'{"_id": "p2", "text": "\xe9"}'), "corpus.jsonl, line 2: "),
     (*beir("corpus.jsonl.gz", b"\x1f\x8b"), "both corpus.jsonl and corpus.jsonl.gz"),
+    *(("beir", BEIR | {"corpus.jsonl": None, "corpus.jsonl.gz": content}, {"path": "."},
+       "corpus.jsonl.gz cannot be read")
+      for content in (gzip.compress(PASSAGE.encode())[:-9], PASSAGE.encode())),
     (*beir("queries.jsonl", None), "queries.jsonl"),
     (*beir("queries.jsonl", '{"_id": "q1", "text": ""}'), "queries.jsonl, line 1: text"),
     (*beir("queries.jsonl", QUERIES * 2), "queries.jsonl, line 3: the id q1"),
@@ -149,12 +150,7 @@ ROWS = [
 
 
 def read(folder, source, files, settings):
-    """Read a collection from files of text or bytes; None omits a file."""
-    for name, content in files.items():
-        if content is not None:
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    write_files(folder, files)
     made = parse(collections.source(source).Settings, settings)
     made.judged()
     made.load()

@@ -1,8 +1,8 @@
 """`source: pairs`: tables in the columns of three libraries become one collection."""
 
-import csv
 import importlib
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -41,10 +41,8 @@ def table(path, rows):
     elif path.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
     else:
-        with open(path, "w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0], delimiter="," if path.suffix == ".csv" else "\t")
-            writer.writeheader()
-            writer.writerows(rows)
+        delimiter = "," if path.suffix == ".csv" else "\t"
+        pd.DataFrame(rows).to_csv(path, sep=delimiter, index=False)
     return Settings(path=str(path))
 
 

@@ -1,19 +1,22 @@
-"""Layouts in which others publish: each folder becomes a collection as it is."""
+"""Layouts of published data: each folder is read completely, as it is published."""
 
 import csv
 import gzip
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_collections import relevant, write_beir, write_lines
+from small_collections import relevant, write_beir, write_files, write_lines
 
+from cdmae.collections import relevant_queries
 from cdmae.collections.sources import beir, msmarco, pairs, text
-from cdmae.collections.store import read_qrels, read_queries, write_collection
+from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
 from cdmae.retrieval import bm25, external
@@ -22,32 +25,120 @@ from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import write_vectors
 from cdmae.runs import read_run
 
-# or $CDMAE_PUBLISHED
-PUBLISHED = Path(__file__).resolve().parents[2] / "data/published"
-NFCORPUS = Path(os.environ.get("CDMAE_PUBLISHED", PUBLISHED), "nfcorpus.zip")
+ROOT = Path(__file__).resolve().parents[2]
+NFCORPUS = Path(os.environ.get("CDMAE_PUBLISHED", ROOT / "data/published"), "nfcorpus.zip")
 CORPUS = {"d0": "Tea is a drink.", "d1": "Bread is not.", "d2": "Milk, too."}
 ASKED = {"q0": "what is tea", "q1": "and bread"}
 RELEVANT = {"what is tea": ["d0"], "and bread": ["d1", "d2"]}
 
 
-def parquet(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows), path)
-
-
 PASSAGES = [{"_id": name, "title": None, "text": content} for name, content in CORPUS.items()]
 QUERIES = [{"_id": name, "text": content} for name, content in ASKED.items()]
 QRELS = [("q0", "d0", 1.0), ("q1", "d1", 1.0), ("q1", "d2", 2.0)]
+ODD = [
+    {"_id": "p1", "title": "Tea", "text": "Tea is a drink."},
+    {"_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
+    {"_id": 3, "text": "No title at all."},
+    {"_id": "p4", "title": " ", "text": ""},
+]
+
+
+def test_beir(tmp_path):
+    """Also with a byte order mark, numeric ids, Windows' line ends, no header, repeated lines."""
+    write_beir(tmp_path, {}, {"q1": "what is tea", "q2": "unjudged", "q3": "titles"})
+    corpus = write_lines(tmp_path / "corpus.jsonl", ODD)
+    corpus.write_text("\ufeff" + corpus.read_text())
+    qrels = "query-id\tcorpus-id\tscore\nq3\t3\t2\nq1\tp1\t1\nq1\tp2\t0\nq1\tp4\t1\nq1\tp2\t0\n"
+    packed = gzip.compress(qrels.encode())
+    write_files(tmp_path / "qrels", {"test.tsv.gz": packed, "dev.tsv": "q2\tp1\t1\r\n\r\n"})
+    settings = beir.Settings(path=str(tmp_path))
+    assert settings.judged() == {"dev": True, "test": True}
+    files = ["corpus.jsonl", "dev.tsv", "queries.jsonl", "test.tsv.gz"]
+    assert sorted(path.name for path in settings.depends()) == files
+    collection = settings.load()
+    assert list(collection.rows()) == [
+        ("p1", "Tea", "Tea is a drink."),
+        ("p2", "", "Line one.\nLine\u2028two: caf\u00e9."),
+        ("3", "", "No title at all."),
+    ]
+    asked = collection.queries["test"].to_numpy().tolist()
+    assert asked == [["q1", "what is tea"], ["q3", "titles"]]
+    assert collection.queries["dev"]["query_id"].tolist() == ["q2"]
+    judged = collection.qrels["test"].fillna("").to_numpy().tolist()  # p4 is without text
+    assert judged == [["q3", "3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
+    assert relevant_queries(collection) == {"dev": 1, "test": 2}
+    assert collection.about["passages without text, dropped"] == 1
+
+
+def test_beir_without_judgments_and_without_queries(tmp_path):
+    write_lines(tmp_path / "corpus.jsonl", ODD)
+    write_beir(tmp_path, {}, ASKED)
+    settings = beir.Settings(path=str(tmp_path), titles=False)
+    assert settings.judged() == {"test": False}
+    collection = settings.load()
+    assert collection.passages["title"].to_pylist() == ["", "", ""]
+    assert collection.queries["test"]["query_id"].tolist() == [*ASKED] and not collection.qrels
+    (tmp_path / "queries.jsonl").unlink()
+    settings = beir.Settings(path=str(tmp_path))
+    assert settings.judged() == {}
+    write_collection(tmp_path / "out", settings.load())
+    assert len(read_passages(tmp_path / "out")) == 3
+
+
+def test_some_judged_passages_may_be_absent_as_in_published_collections(tmp_path, capsys):
+    """As in BEIR's evaluation, they count as relevant, and no run finds them."""
+    judged = [*(("q1", f"p{row}", 1) for row in range(20)), ("q9", "p1", 1)]
+    corpus = {f"p{row}": "text" for row in range(19)}
+    path = write_beir(tmp_path, corpus, {"q1": "what is tea"}, test=judged)["path"]
+    collection = beir.Settings(path=path).load()
+    counts = collection.about["read"]["test"]
+    assert counts["judgments of unknown queries"] == 1
+    assert counts["judgments of passages that are unknown or without text"] == 1
+    write_collection(tmp_path / "out", collection)
+    assert read_qrels(tmp_path / "out", "test")["passage"].tolist() == list(range(20))
+    assert "they count as relevant, and every run misses them" in capsys.readouterr().err
+
+
+def test_ms_marco(tmp_path):
+    contents = {
+        "collection.tsv": '0\tfirst passage\n1\tsecond "passage\n2\tthird\n',
+        "queries.train.tsv": "10\tone\n11\ttwo\n",
+        "qrels.train.tsv": "10\t0\t2\t1\n",
+        "queries.eval.tsv": "20\tunjudged\n",
+        "queries.dl19.tsv": "30\tdeep learning\n31\tnot judged\n",
+        "qrels.dl19.tsv": "30 Q0 0 3\n30 Q0 1 0\n",
+    }
+    settings = msmarco.Settings(path=str(write_files(tmp_path, contents)))
+    assert settings.judged() == {"dl19": True, "eval": False, "train": True}
+    assert len(settings.depends()) == 6
+    collection = settings.load()
+    assert list(collection.rows())[1] == ("1", "", 'second "passage')
+    ids = {split: frame["query_id"].tolist() for split, frame in collection.queries.items()}
+    assert ids == {"dl19": ["30"], "eval": ["20"], "train": ["10"]}
+    assert collection.qrels["dl19"].to_numpy().tolist() == [["30", "0", 3], ["30", "1", 0]]
+
+
+@pytest.mark.parametrize(("titles", "expected"), [(True, ["Tea", "-", ""]), (False, [""] * 3)])
+def test_ms_marco_with_a_third_column_of_titles(tmp_path, titles, expected):
+    (tmp_path / "collection.tsv").write_text("0\tTea\ta drink\n1\t-\tx\n2\t\ty\n")
+    passages = msmarco.Settings(path=str(tmp_path), titles=titles).load().passages
+    assert passages["title"].to_pylist() == expected
+    assert passages["text"].to_pylist() == ["a drink", "x", "y"]
 
 
 @pytest.mark.parametrize("folder", ["qrels", "data", "default"])
 def test_mteb_s_tables_at_the_hub(tmp_path, folder):
     columns = ("query-id", "corpus-id", "score")
     qrels = [dict(zip(columns, row, strict=True)) for row in QRELS]
-    parquet(tmp_path / "corpus/corpus-00000-of-00002.parquet", PASSAGES[:2])
-    parquet(tmp_path / "corpus/corpus-00001-of-00002.parquet", PASSAGES[2:])
-    parquet(tmp_path / "queries/queries-00000-of-00001.parquet", QUERIES)
-    parquet(tmp_path / folder / "test-00000-of-00001.parquet", qrels)
+    tables = {
+        "corpus/corpus-00000-of-00002": PASSAGES[:2],
+        "corpus/corpus-00001-of-00002": PASSAGES[2:],
+        "queries/queries-00000-of-00001": QUERIES,
+        f"{folder}/test-00000-of-00001": qrels,
+    }
+    for name, rows in tables.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
     (tmp_path / "README.md").write_text("---\nconfigs: []\n---\n")
     settings = beir.Settings(path=str(tmp_path))
     assert settings.judged() == {"test": True} and len(settings.depends()) == 4
@@ -121,6 +212,17 @@ def test_lists_in_json_with_errors_by_row(tmp_path):
     (tmp_path / "train.json").write_text(json.dumps([*rows, 7]))
     with pytest.raises(InputError, match="train.json, row 3: not a JSON object but int"):
         settings.load()
+
+
+def test_sources_answer_without_heavy_imports(tmp_path):
+    entries = [write_beir(tmp_path, CORPUS, ASKED, test=QRELS), {"source": "pydocs"}]
+    script = "import sys, json; from cdmae import collections; "
+    script += "asked = map(collections.settings_of, json.loads(sys.argv[1])); "
+    script += "[(entry.judged(), entry.depends(), entry.version(), entry.expected()) for entry in asked]; "
+    script += "sys.exit(str({'numpy', 'pandas', 'pyarrow', 'torch'} & set(sys.modules)))"
+    command = [sys.executable, "-c", script, json.dumps(entries)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert said.stderr == "set()\n"
 
 
 def nfcorpus(folder):

@@ -1,11 +1,11 @@
 """Documentation strings as a collection: harvest, prose, division, and the same bytes everywhere."""
 
 import hashlib
+import random
 from itertools import combinations
 
 import pytest
-from made_up import changed, make_package, sentences, text
-from small_collections import relevant, texts_of
+from small_collections import relevant, texts_of, write_files
 
 from cdmae.collections.sources import pydocs
 from cdmae.collections.sources.pydocs import division, harvest
@@ -14,6 +14,17 @@ from cdmae.errors import InputError
 
 VERSIONS = {"pandas": "3.1.1", "scipy": "1.17.1"}
 SMOKE = "8b9b9f18bd82af6f68ff3fc383f56b992adf28489111083837ab744dc1c3839c"
+
+
+def sentences(seed, words=40):
+    """Made-up words."""
+    rng = random.Random(seed)
+    return ["".join(rng.choices("abcde", k=5)) for _ in range(words)]
+
+
+def text(seed):
+    """Made-up words as a text."""
+    return " ".join(sentences(seed))
 
 
 # --- the collection -------------------------------------------------------------------------------
@@ -64,7 +75,8 @@ def package(tmp_path, monkeypatch):
         f"m{i}.py": f'def f():\n    """Return item number {i} of all. {text(i).title()}."""\n'
         for i in range(40)
     }
-    make_package(tmp_path, monkeypatch, {"__init__.py": "", **modules}, name="networkx_made_up")
+    write_files(tmp_path / "networkx_made_up", {"__init__.py": "", **modules})
+    monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("networkx_made_up",))
     monkeypatch.setitem(pydocs.HELD_OUT, "networkx", "networkx_made_up")
 
@@ -145,27 +157,9 @@ def test_the_prose_of_a_docstring_is_kept():
 # --- division -------------------------------------------------------------------------------------
 
 
-def divided(*entries):
-    """The passages, and the queries as (id, text, passages)."""
-    passages, judged = division.divide(entries, held_out=True)
-    by_query = judged.groupby(["query_id", "text"], sort=False)["passage_id"].agg(list)
-    rows = [(*query, names) for query, names in by_query.items()]
-    return passages["name"].tolist(), rows
-
-
 def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
     """Of 38 trigrams, 6 other words at the end leave 32 of 44 in common, 7 leave 31 of 45."""
-    texts = [" ".join(changed(sentences(1), number, number)) for number in (0, 6, 7)]
+    words = sentences(1)
+    ends = [sentences(f"new {number}", number) for number in (0, 6, 7)]
+    texts = [" ".join([*words[: 40 - len(end)], *end]) for end in ends]
     assert division.near_duplicates([texts[0].upper(), text(2), *texts[1:]]) == [(0, 2)]
-
-
-def test_equal_bodies_are_one_passage_and_equal_summaries_one_query():
-    passages, queries = divided(
-        ("a.f", "Read a file", text(1)), ("a.g", "Load it all", text(1).upper())
-    )
-    assert passages == ["a.f"]
-    assert queries == [("query:a.f", "Read a file", ["a.f"]), ("query:a.g", "Load it all", ["a.f"])]
-    entries = [(f"a.f{number}", "Read a file.", text(number)) for number in range(3)]
-    assert divided(*entries)[1] == [("query:a.f0", "Read a file.", ["a.f0", "a.f1", "a.f2"])]
-    passages, queries = divided(*entries, ("a.f3", "read a file", text(3)))
-    assert len(passages) == 4 and queries == [], "a template"

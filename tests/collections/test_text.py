@@ -1,10 +1,9 @@
 """Documents: the files that are read, the passages that are cut from them, and real questions."""
 
 import os
-from pathlib import Path
 
 import pytest
-from small_collections import relevant, texts_of
+from small_collections import relevant, texts_of, write_files
 
 from cdmae.collections import documents
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT
@@ -13,22 +12,14 @@ from cdmae.collections.sources import text
 LONG = " ".join(f"word{number}" for number in range(40))
 
 
-def files(folder: Path, **names: str) -> Path:
-    for name, content in names.items():
-        stem, _, suffix = name.replace("__", "/").rpartition("_")
-        path = folder / f"{stem}.{suffix}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    return folder
-
-
-def read(folder: Path, **settings) -> dict[str, str]:
+def read(folder, **settings):
     return texts_of(text.Settings(path=str(folder), **settings).load())
 
 
 def test_files_are_cut_at_paragraphs(tmp_path):
     guide = f"One two\nthree.\n\nFour five.\n\n{LONG}\n"
-    files(tmp_path, **{"guide__how_to-install_md": guide}, a_txt="Plain words.\n", left_out="Not.")
+    names = ("guide/how_to-install.md", "a.txt", "left.out")
+    write_files(tmp_path, dict(zip(names, (guide, "Plain words.\n", "Not."), strict=True)))
     entry = text.Settings(path=str(tmp_path), words=30)
     words = LONG.split()
     assert list(entry.load().rows()) == [
@@ -125,7 +116,7 @@ def test_documents_are_parsed(source, suffix, expected):
 
 
 def test_headings_are_titles_and_none_is_lost(tmp_path):
-    files(tmp_path, x_md="# A\n\n## B\n\nText.\n\n## C\n")
+    write_files(tmp_path, {"x.md": "# A\n\n## B\n\nText.\n\n## C\n"})
     rows = [row[1:] for row in text.Settings(path=str(tmp_path)).load().rows()]
     assert rows == [("x: A: B", "Text."), ("x", "C")]
 
@@ -133,7 +124,7 @@ def test_headings_are_titles_and_none_is_lost(tmp_path):
 def test_rows_of_tables_are_not_cut_and_code_can_be_left_out(tmp_path):
     row = " ".join(f"cell{number}" for number in range(20))
     code = "\n".join(f"line {number} of code" for number in range(5))
-    files(tmp_path, x_md=f"Words.\n\n|a|\n|-|\n|{row}|\n\n```\n{code}\n```\n")
+    write_files(tmp_path, {"x.md": f"Words.\n\n|a|\n|-|\n|{row}|\n\n```\n{code}\n```\n"})
     pieces = list(read(tmp_path, words=10).values())
     assert pieces[:3] == ["Words.\n\na", row, "    line 0 of code\n    line 1 of code"]
     assert not any("line" in piece for piece in read(tmp_path, code=False).values())
@@ -141,9 +132,9 @@ def test_rows_of_tables_are_not_cut_and_code_can_be_left_out(tmp_path):
 
 def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path):
     """Links to files inside the folder are read."""
-    docs = files(tmp_path / "docs", a_txt="one", inner__b_txt="two", **{".git__c_txt": "hidden"})
-    files(tmp_path, secret_txt="the secret is 42")
-    (docs / ".d.txt").write_text("hidden")
+    hidden = {".git/c.txt": "hidden", ".d.txt": "hidden"}
+    docs = write_files(tmp_path / "docs", {"a.txt": "one", "inner/b.txt": "two", **hidden})
+    (tmp_path / "secret.txt").write_text("the secret is 42")
     (docs / "secret.txt").symlink_to(tmp_path / "secret.txt")
     (docs / "up").symlink_to("..")
     (docs / "same.txt").symlink_to("a.txt")
@@ -153,7 +144,7 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path):
 
 
 def test_suffixes_match_in_any_case(tmp_path):
-    files(tmp_path, README_MD="Some words.", x_org="Some words.")
+    write_files(tmp_path, dict.fromkeys(("README.MD", "x.org"), "Some words."))
     assert text.Settings(path=str(tmp_path)).depends() == [tmp_path / "README.MD"]
     assert text.Settings(path=str(tmp_path), suffixes=(".ORG",)).depends() == [tmp_path / "x.org"]
 
@@ -163,11 +154,9 @@ def test_suffixes_match_in_any_case(tmp_path):
 
 @pytest.fixture
 def docs(tmp_path):
-    return files(
-        tmp_path / "docs",
-        guide__install_md="# By pip\n\nRun pip.\n\n# By conda\n\nRun conda.\n",
-        faq_md="# Cost\n\nIt is free.\n",
-    )
+    guide = "# By pip\n\nRun pip.\n\n# By conda\n\nRun conda.\n"
+    contents = {"guide/install.md": guide, "faq.md": "# Cost\n\nIt is free.\n"}
+    return write_files(tmp_path / "docs", contents)
 
 
 def asked(folder, table):

@@ -1,14 +1,13 @@
 """Config files: how they are read and overlaid, and what the shipped ones say."""
 
 import copy
-import json
 import math
-from functools import cache
 from pathlib import Path
 
 import pytest
 from made_up import make_model
 from planned import plan
+from small_collections import write_beir
 
 from cdmae.config import systems
 from cdmae.config.importance import Importance
@@ -34,17 +33,14 @@ def own_files(tmp_path, monkeypatch):
     texts = [
         f"Sentence {row} is here. Another one of seven words follows it." for row in range(300)
     ]
-    passages = [{"_id": f"p{row}", "title": "", "text": text} for row, text in enumerate(texts)]
+    passages = {f"p{row}": text for row, text in enumerate(texts)}
     # more queries than in a batch, and than the pseudo-queries of dev
-    queries = [{"_id": f"q{number}", "text": "a query"} for number in range(250)]
-    judged = "".join(f"q{number}\tp1\t1\n" for number in range(250))
+    queries = {f"q{number}": "a query" for number in range(250)}
+    splits = ("train", "dev", "test", "test_long")
+    judged = dict.fromkeys(splits, [(query, "p1", 1) for query in queries])
     for collection in ("mine", "medquad", "boolq", "cisi", "squad"):
         folder = tmp_path / "data" / collection
-        (folder / "qrels").mkdir(parents=True)
-        for name, rows in (("corpus", passages), ("queries", queries)):
-            (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
-        for split in ("train", "dev", "test", "test_long"):
-            (folder / f"qrels/{split}.tsv").write_text(judged)
+        write_beir(folder, passages, queries, **judged)
         (folder / "notes.txt").write_text("\n\n".join(texts))
     monkeypatch.chdir(tmp_path)
 
@@ -163,20 +159,21 @@ def test_the_page_of_settings_is_up_to_date(monkeypatch):
 # --- recipes --------------------------------------------------------------------------------------
 
 
-@cache
 def layered(*names):
     """The paper's config with some recipes on it."""
     return load(gather(NAMED["config"], [NAMED[name] for name in ("paper", *names)]))
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_a_recipe_adds_its_entries_to_the_paper_s_and_is_planned(name):
-    paper, config, together = layered(), layered(name), layered(*RECIPES)
-    for section in SECTIONS:
-        ours, theirs = getattr(paper, section), getattr(config, section)
-        assert ours.items() <= theirs.items() <= getattr(together, section).items()
-    jobs = plan(config.values(), gpus=8).keys()
-    assert {("pretrain", name), ("train", f"{name}-stage1"), ("train", f"{name}-stage2")} <= jobs
-    first, second = (config.systems[f"{name}-stage{number}"] for number in (1, 2))
-    assert (first.encoder, first.negatives) == (name, "bm25")
-    assert (second.encoder, second.negatives) == (name, f"{name}-stage1")
+def test_recipes_add_their_entries_to_the_paper_s_and_are_planned_together():
+    paper, together = layered(), layered(*RECIPES)
+    jobs = plan(together.values(), gpus=8).keys()
+    for name in RECIPES:
+        config = layered(name)
+        for section in SECTIONS:
+            ours, theirs = getattr(paper, section), getattr(config, section)
+            assert ours.items() <= theirs.items() <= getattr(together, section).items(), name
+        trained = {("train", f"{name}-stage{number}") for number in (1, 2)}
+        assert {("pretrain", name), *trained} <= jobs
+        first, second = (config.systems[f"{name}-stage{number}"] for number in (1, 2))
+        assert (first.encoder, first.negatives) == (name, "bm25")
+        assert (second.encoder, second.negatives) == (name, f"{name}-stage1")

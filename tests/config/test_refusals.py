@@ -23,18 +23,9 @@ SETTINGS = [
     ("encoders.mae.early_layers", 1, "", "config/README.md"),
     ("systems.x", {"kind": "fusion"}, "systems.x.of", ""),
     ("systems.x", {}, "systems.x.kind", ""),
-    (
-        "systems.x",
-        {"kind": "bm25", "passages": {"docs": "docs"}},
-        "systems.x.passages.docs",
-        "expanded",
-    ),
-    (
-        "systems.x",
-        {"kind": "bm25", "passages": {"dogs": "docs"}},
-        "systems.x.passages.dogs",
-        "docs",
-    ),
+    ("systems.x", {"kind": "bm25", "passages": {"docs": "docs"}}, "systems.x.passages.docs",
+     "expanded"),
+    ("systems.x", {"kind": "bm25", "passages": {"dogs": "docs"}}, "systems.x.passages.dogs", "docs"),
     ("encoders.cdmae.importance", "", "", "ami"),
     ("starts.small.collection", "", "starts.small.checkpoint", "collection"),
     ("starts.small.heads", 3, "", "8"),
@@ -126,16 +117,6 @@ def test_a_mistake_is_refused_by_its_key_and_value(values, path, value, key, nam
     keys = [dotted(mistake.keys) for mistake in caught.value.several]
     assert (key or path) in keys
     assert named in str(caught.value.several[keys.index(key or path)])
-
-
-def test_a_mistake_has_a_kind(values):
-    values["seed"] = -1
-    values["starts"]["small"]["hight"] = 3
-    del values["systems"]["one"]["encoder"]
-    with pytest.raises(InputError) as caught:
-        load(values)
-    kinds = {mistake.kind for mistake in caught.value.several}
-    assert kinds == {"greater_than_equal", "unexpected_keyword_argument", "missing"}
 
 
 # --- file and line --------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def test_what_a_seed_decides_exists_once_per_seed_and_again_from_its_written_val
         assert list(getattr(config, section)) == names + replicas
     assert config.encoders["cdmae@9"].seed == config.stages["stage1@9"].seed == 9
     assert config.collections == alone.collections and config.seed == (7, 8, 9)
-    assert load(config.values()) == config
+    assert load(config.values()) == config and load(alone.values()) == alone
 
 
 def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(config, jobs):

@@ -10,7 +10,6 @@ from served import Systems, engine_of
 from small_collections import stored
 
 from cdmae.collections.sources import queries
-from cdmae.collections.store import read_qrels, write_collection
 from cdmae.commands import serving
 from cdmae.commands.serving import judging_of, of_families
 from cdmae.config.load import load
@@ -127,7 +126,6 @@ def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
     assert len(opened(["words"], 2).pool(query)) == 2
     made = opened(["words", "vectors"], 2)
     assert len(made.pool(query)) == 4
-    made.grade(query, "p0", 2)
     overlay = yaml.safe_load((tmp_path / "judged/evaluation.yaml").read_text())
     assert overlay["evaluation"] == {
         "collections": {"docs-judged": ["test"]},
@@ -136,10 +134,6 @@ def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
     }
     source = overlay["collections"]["docs-judged"]
     assert source == {"source": "queries", "of": "docs", "path": str(tmp_path / "judged")}
-    settings = queries.Settings(of=str(engine.folders["docs"]), path=source["path"])
-    write_collection(tmp_path / "out", settings.load())
-    assert (tmp_path / "out/passages.parquet").samefile(engine.folders["docs"] / "passages.parquet")
-    assert read_qrels(tmp_path / "out", "test")["grade"].tolist() == [2]
 
 
 def test_a_family_of_systems_is_pooled_by_its_best(values, monkeypatch):

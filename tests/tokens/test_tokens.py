@@ -124,20 +124,10 @@ def test_the_vocabulary_distinguishes_special_ordinary_and_unused_pieces(tmp_pat
     assert np.flatnonzero(found.special).tolist() == [0, 2, 3, 4, 5]
 
 
-def write_changed(tokenizer, folder, **parts):
-    """Write a copy of a tokenizer with other parts."""
-    shutil.copytree(tokenizer, folder, dirs_exist_ok=True)
-    known = json.loads((tokenizer / "tokenizer.json").read_text())
-    (folder / "tokenizer.json").write_text(json.dumps(known | parts))
+READERS = (vocabulary.Vocabulary.read, tokenise.load_tokenizer)
 
 
-def test_a_tokenizer_without_words_is_refused(tokenizer, tmp_path):
-    write_changed(tokenizer, tmp_path, pre_tokenizer=None)
-    with pytest.raises(InputError, match="does not divide texts into words: it has no pre_token"):
-        tokenise.tokenise(table(["a"], ["b"]), tmp_path, 1)
-
-
-@pytest.mark.parametrize("read", [vocabulary.Vocabulary.read, tokenise.load_tokenizer])
+@pytest.mark.parametrize("read", READERS)
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path, read):
     with pytest.raises(InputError, match="(holds|contains) no tokenizer"):
         read(tmp_path)
@@ -147,9 +137,20 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path, read):
         read(tmp_path)
 
 
-@pytest.mark.parametrize("read", [vocabulary.read_backend, tokenise.load_tokenizer])
-def test_a_damaged_tokenizer_is_refused(tokenizer, tmp_path, read):
+@pytest.mark.parametrize(
+    ("read", "part", "named"),
+    [
+        (READERS[0], {"pre_tokenizer": None}, "does not divide texts into words"),
+        *(
+            (read, {"normalizer": {"type": "Nobody"}}, "as a tokenizer|can load")
+            for read in READERS
+        ),
+    ],
+)
+def test_an_unfit_or_damaged_tokenizer_is_refused(tokenizer, tmp_path, read, part, named):
     """The libraries raise many kinds of errors."""
-    write_changed(tokenizer, tmp_path, normalizer={"type": "Nobody"})
-    with pytest.raises(InputError, match=f"{tmp_path}.* (as a tokenizer|can load): "):
+    shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
+    known = json.loads((tokenizer / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(known | part))
+    with pytest.raises(InputError, match=f"{tmp_path}.*({named})"):
         read(tmp_path)
