@@ -4,7 +4,7 @@
     python -m benchmarks.pretraining --vocabulary 4096 --length 64   as in the default config
     python -m benchmarks.pretraining --size base --batch 8 --rounds 2    12 x 768: minutes on a CPU
 
-The peer is `tests.naive.Sorted`: transformers' modules with SDPA on padded chunks of similar
+The peer is `benchmarks.peer.Sorted`: transformers' modules with SDPA on padded chunks of similar
 lengths, and the LM head at predicted positions only. Both forms of simlm have a frozen generator
 with a third of the heads.
 
@@ -25,6 +25,7 @@ from torch import nn
 from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForMaskedLM
 
 from benchmarks import forms
+from benchmarks.peer import Sorted
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.fields import pick, rules_of
@@ -38,7 +39,6 @@ from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
-from tests.naive import Sorted
 
 SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
 FORMS = {

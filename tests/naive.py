@@ -1,13 +1,10 @@
-"""Compute every objective literally as in its paper, for tests, and well, as a peer of benchmarks.
+"""Compute every objective literally as in its paper.
 
-In the literal form (`Naive`), batches are padded, layers are transformers' own, and the LM head
-reads every position. `Sorted` is the simplest form that avoids most of this waste.
+Batches are padded, layers are transformers' own, and the LM head reads every position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cdmae.pretraining.batches import Step
-from cdmae.training import setup
 
 IGNORED = -100
 LAYERS = ("decoder", "neighbour", "complement", "head")  # the parts of ours that are layers
@@ -45,20 +41,13 @@ class Side(NamedTuple):
         ):
             part[real] = values
         ids, labels, chosen = map(tensor, parts)
-        share = step.shares[name] if isinstance(step, Chunk) else 1.0
+        share = getattr(step, "shares", {}).get(name, 1.0)
         return cls(ids, tensor(real), labels, chosen, share)
 
     @property
     def hidden(self) -> Tensor:
         """Return the mask that transformers adds to attention scores: [B, 1, 1, n]."""
         return added(self.attended)[:, None, None, :]
-
-
-@dataclass(frozen=True)
-class Chunk(Step):
-    """Some passages of a step, with each side's share of the step's targets."""
-
-    shares: dict[str, float] | None = None
 
 
 def tensor(array: np.ndarray) -> Tensor:
@@ -319,61 +308,6 @@ class Naive(nn.Module):
         last = side.attended.sum(1) - 1
         seen[torch.arange(len(last)), :, last] = True  # [SEP]
         return seen & side.attended[:, None]
-
-
-class Sorted(Naive):
-    """The same with little waste: transformers' modules and SDPA on chunks of similar lengths.
-
-    The LM head reads only the predicted positions. This is for objectives whose losses are means
-    over positions, with a given generator: mae, retromae and simlm.
-    """
-
-    def learn(self, step: Step, chunk: int, on: torch.device, precision: str) -> Tensor:
-        """Add the gradient of a step to the weights, `chunk` passages at a time; return the loss.
-
-        step: sorted by length, as the reader makes it.
-        """
-        total = torch.zeros((), device=on)
-        for part in self.chunks(step, chunk):
-            with torch.device(on), setup.autocast(precision, on):
-                loss = self(part)
-            loss.backward()
-            total += loss.detach()
-        return total
-
-    def chunks(self, step: Step, chunk: int) -> Iterator[Chunk]:
-        """Divide a step into chunks of `chunk` passages."""
-        passages = len(step.sides["encoder"].inputs)
-        for first in range(0, passages, chunk):
-            cut = slice(first, min(passages, first + chunk))
-            sides = {name: side[cut] for name, side in step.sides.items()}
-            shares = {
-                name: side.chosen.sum() / max(1, step.sides[name].chosen.sum())
-                for name, side in sides.items()
-            }
-            yield Chunk(sides, step.spans, shares=shares)
-
-    def loss(self, states: Tensor, side: Side) -> Tensor:
-        """Compute the side's part of the mean of -log P(x | state) over all targets."""
-        logits = self.model.cls(states[side.chosen]).float()
-        return side.share * functional.cross_entropy(logits, side.labels[side.chosen])
-
-    def replaced(self, step: Step, name: str) -> tuple[Tensor, None]:
-        """Return a side's ids with masked tokens sampled; ELECTRA's head reads only these."""
-        side = Side.of(step, name)
-        masked = step.sides[name]
-        electra = self.generator
-        states = electra.electra(side.ids, attention_mask=side.attended).last_hidden_state
-        states = electra.generator_predictions(states[side.chosen])
-        sums = electra.generator_lm_head(states).float().softmax(-1).cumsum(-1)
-        draws = tensor(masked.draws[masked.chosen])[:, None]
-        ids = side.ids.clone()
-        ids[side.chosen] = (sums <= draws * sums[:, -1:]).sum(-1)
-        return ids, None
-
-    def mixed(self, q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
-        """Attend by SDPA."""
-        return functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
 
 
 def _cross_entropy(logits: Tensor, side: Side) -> Tensor:

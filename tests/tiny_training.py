@@ -15,19 +15,16 @@ import pyarrow as pa
 import torch
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.stages import Dense, Multi, Regularised, Reranker, Sparse, Stage, Unified
+from cdmae.config.stages import Dense, Multi, Reranker, Sparse, Stage, Unified
 from cdmae.finetuning import reranker, retriever, task
-from cdmae.finetuning.regulariser import Sparsity
-from cdmae.finetuning.reranker import RerankerTask
-from cdmae.finetuning.retriever import RetrieverTask
 from cdmae.finetuning.task import Data, FineTuning, Inputs
-from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.runs import Run, write_run
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
 from cdmae.training.loop import Schedule, Task, add_up
 from cdmae.training.ranks import Ranks
+from cdmae.training.setup import UNSCALED, Scaler
 
 PASSAGES, QUERIES, LISTED = 120, 24, 20
 ALONE = Ranks()
@@ -147,45 +144,30 @@ def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> Non
         assert float((gradient - second[name]).abs().max()) < 1e-9 * largest, name
 
 
-def data_of(tiny: Tiny, recipe: Stage, model, **changed) -> Data:
-    """What the training of a model reads; changed: other inputs."""
-    return Data.read(Inputs(**tiny.inputs() | changed), recipe, model, seed=1)
-
-
-def task_of(tiny: Tiny, recipe: Stage, model, group: Ranks = ALONE, **changed) -> FineTuning:
-    """The training of a retriever or reranker, as its command sets it up."""
+def task_of(tiny: Tiny, recipe: Stage, model, **changed) -> FineTuning:
+    """The training of a model, as its command sets it up; changed: other inputs."""
     inputs = Inputs(**tiny.inputs() | changed)
     data = Data.read(inputs, recipe, model, seed=1)
     kind = {"reranker": reranker, "retriever": retriever}[recipe.kind]
-    return kind.set_up("tiny", model, data, recipe, inputs, 1, group)
+    return kind.set_up("tiny", model, data, recipe, inputs, 1, ALONE)
 
 
-def prepared(tiny: Tiny, recipe: Stage, folder: Path, teacher: Path | None = None):
-    """A model that begins with the encoder in a folder, in float64, and its first batch."""
+def task_in_float64(tiny: Tiny, recipe: Stage, folder: Path, **changed) -> FineTuning:
+    """The training of a model that begins with the encoder in a folder."""
     model = checkpoint.start_model(folder, recipe.kind, seed=5, **recipe.model())
-    model.network.double()
-    made = simple_task(model, recipe, data=data_of(tiny, recipe, model))
-    made = replace(made, teacher=Teacher.read(teacher) if teacher else None)
-    return model, made.draw(np.arange(6), 0)
+    task = task_of(tiny, recipe, model, **changed)
+    task.network.double()
+    return task
 
 
-def simple_task(model, recipe: Stage, group: Ranks = ALONE, data: Data | None = None) -> FineTuning:
-    """A training without teachers, of 8 steps."""
-    given = ("tiny", model, data, recipe, 1, group)
-    if recipe.kind == "reranker":
-        return RerankerTask(*given)
-    words = model.network.config.vocab_size
-    regularised = isinstance(recipe, Regularised)
-    return RetrieverTask(*given, Sparsity(recipe, "tiny", 8, words) if regularised else None)
-
-
-def learn(model, batch, recipe: Stage, group: Ranks = ALONE, step: int = 0):
+def learn(
+    task: FineTuning, batch, *, step: int = 0, group: Ranks = ALONE, scaler: Scaler = UNSCALED
+):
     """The numbers and the gradient of a step, added up over the processes."""
-    network = model.network
-    network.zero_grad(set_to_none=True)
-    numbers = simple_task(model, recipe, group).learn(batch, step)
-    add_up(network.parameters(), numbers, group)
-    return numbers, gradients(network)
+    task.network.zero_grad(set_to_none=True)
+    numbers = replace(task, group=group).learn(batch, step, scaler)
+    add_up(task.network.parameters(), numbers, group)
+    return numbers, gradients(task.model.network)
 
 
 def train(tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:

@@ -7,19 +7,17 @@ from scipy.sparse import issparse
 from tiny_training import stage, train
 from transformers import AutoTokenizer
 
-from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
 from cdmae.retrieval.kinds.dual import DualVectors
-from cdmae.retrieval.search import search
 
 IDF = {"query_weights": "idf", "passage_flops": 0.01, "flops_warmup": 4}
 FOLDERS = [
     ("retriever", {"pooling": "mean", "similarity": "cosine"}),
+    ("retriever", {"query_prompt": "bada: ", "passage_prompt": "fika, gule: "}),
     ("sparse", {"flops_warmup": 1.0}),
     ("sparse", IDF),
     ("sparse", IDF | {"query_weights": "learned"}),
     ("unified", {"temperature": 2.0, "dense_temperature": 4.0, "flops_warmup": 1.0}),
-    ("multi", {}),
     ("multi", {"expansion": "attended", "skip_punctuation": False}),
     ("multi", {"expansion": "none", "passage_prompt": "[d] "}),
 ]
@@ -35,6 +33,8 @@ def theirs(folder, kind, encode, texts):
     model = getattr(sentence_transformers, name)(str(folder), device="cpu")
     if name == "SparseEncoder":
         return getattr(model, encode)(texts, convert_to_sparse_tensor=False).numpy()
+    if kind == "retriever":
+        model[0].query_length = 16  # a file has one length for both
     return getattr(model, encode)(texts, convert_to_numpy=True)
 
 
@@ -104,25 +104,12 @@ def test_the_program_of_a_card_computes_the_same_vectors(tiny, tmp_path, kind, m
             np.testing.assert_allclose(found, told(encode, text, length), atol=1e-5)
 
 
-def test_a_head_of_a_unified_retriever_searches_alone(tiny, tmp_path):
+def test_a_head_of_a_unified_retriever_has_its_vectors(tiny, tmp_path):
     folder = train(tiny, tmp_path, stage("unified", flops_warmup=1.0, epochs=1))
     both = vectors.encode_queries(folder, tiny.queries)
     (shard,) = vectors.Encoder({"model": folder}).passages(tiny.tokens)
     for uses in ("dense", "sparse"):
         encoder = vectors.Encoder({"model": folder, "uses": uses})
-        queries = encoder.queries(tiny.queries)
-        assert abs(queries - both.head(uses)).max() == 0
-        run = search(queries, encoder.passages(tiny.tokens), 9)
-        scores = queries @ shard[:].head(uses).T
-        scores = scores.toarray() if issparse(scores) else scores
-        for query, row in enumerate(scores):
-            best = -np.sort(-row)[: len(run.ranked(query)[1])]
-            np.testing.assert_allclose(run.ranked(query)[1], best, rtol=1e-5)
-
-
-def test_a_training_continues_from_a_table_with_or_without_it(tiny, tmp_path):
-    first = train(tiny, tmp_path / "a", stage("sparse", epochs=1, **IDF))
-    again = train(tiny, tmp_path / "b", stage("sparse", epochs=1, **IDF), after=first)
-    other = train(tiny, tmp_path / "c", stage("sparse", epochs=1), after=first)
-    assert checkpoint.load(again, "retriever").table is not None
-    assert checkpoint.load(other, "retriever").table is None
+        assert abs(encoder.queries(tiny.queries) - both.head(uses)).max() == 0
+        (own,) = encoder.passages(tiny.tokens)
+        assert abs(own[:] - shard[:].head(uses)).max() == 0

@@ -10,28 +10,37 @@ import pytest
 import torch
 import transformers
 from tiny_models import padded
-from tiny_training import encoder, gradients, learn, prepared, same, stage, task_of, together, train
+from tiny_training import (
+    encoder,
+    gradients,
+    learn,
+    same,
+    stage,
+    task_in_float64,
+    together,
+    train,
+)
 
 from cdmae.config.stages import Regularised
 from cdmae.finetuning import late, losses, retriever
-from cdmae.models import checkpoint, heads, packed
-from cdmae.models.heads import multi
-from cdmae.training.loop import add_up
+from cdmae.models import checkpoint, heads, packed, sequences
+from cdmae.models.heads import multi, table
+from cdmae.training import setup
 
 FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
 UNIFIED = FLOPS | {"dense_temperature": 7.0}
 MEAN = {"pooling": "mean", "similarity": "cosine"}
 COIL = {"match": "equal", "cls_dimensions": 30}  # three rows of 12, the last with zeros
+TABLE = FLOPS | {"query_weights": "learned"}
 CASES = [
-    ("retriever", {}),
     ("retriever", {"in_batch": False, "distillation": "kl"}),
     ("retriever", {"distillation": "margin_mse", "passage_weight": 0.1}),
     ("retriever", MEAN | {"in_batch": False, "passage_weight": 0.1}),
-    ("sparse", FLOPS),
     ("sparse", FLOPS | {"in_batch": False, "distillation": "kl"}),
     ("sparse", FLOPS | {"pieces": "own"}),
-    ("unified", UNIFIED | {"distillation": "kl"}),
-    ("unified", UNIFIED | MEAN),
+    ("sparse", TABLE),
+    ("sparse", TABLE | {"query_weights": "idf"}),
+    ("unified", UNIFIED | MEAN | {"distillation": "kl"}),
     ("multi", {"distillation": "kl"}),
     ("multi", {"expansion": "attended", "skip_punctuation": False, "in_batch": False}),
     ("multi", COIL | {"distillation": "kl"}),
@@ -70,18 +79,22 @@ def loss_of(every, groups, recipe, batch, centric=None):
         loss = (1 - recipe.passage_weight) * loss + recipe.passage_weight * centric
     if batch.teacher is not None:
         taught = getattr(losses, recipe.distillation)(groups, torch.as_tensor(batch.teacher))
-        loss = taught + 0.3 * loss
+        loss = taught + recipe.alpha * loss
     return loss
 
 
-def loss_by_hand(model, batch, recipe):
+def loss_by_hand(task, batch):
     """The loss of a batch, in the second of four steps of the regulariser's warm-up."""
+    recipe, network = task.stage, task.model.network
     texts = packed.pack(batch.sequences, torch.device("cpu"))
-    vectors = heads.of(recipe.head).vectors(model.network, texts, recipe)
+    vectors = heads.of(recipe.head).vectors(network, texts, recipe)
     if recipe.head == "multi":
-        every = scores_of_pieces(model, batch, recipe, vectors) / recipe.temperature
+        every = scores_of_pieces(task.model, batch, recipe, vectors) / recipe.temperature
         groups = torch.stack([every[row, 4 * row : 4 * row + 4] for row in range(6)])
         return loss_of(every, groups, recipe, batch)
+    of_table = recipe.query_weights != "network"
+    if of_table:
+        vectors = torch.cat([table_of_queries(task), vectors])
     parts = [(vectors, recipe.temperature)]
     if recipe.head == "unified":
         parts = [(vectors[:, :160], recipe.temperature)]
@@ -98,20 +111,31 @@ def loss_by_hand(model, batch, recipe):
     if isinstance(recipe, Regularised):
         weights = vectors[:, :160]
         queries, passages = (part.mean(0).square().sum() for part in (weights[:6], weights[6:]))
-        loss = loss + (0.3 * queries + 0.2 * passages) / 4
+        loss = loss + (0.3 * queries * (not of_table) + 0.2 * passages) / 4
     return loss
+
+
+def table_of_queries(task):
+    """The weights of the first queries from the table, which may be learnt, too."""
+    asked = sequences.texts(task.model, "query", task.data.queries, task.data.examples.queries[:6])
+    found = torch.from_numpy(table.weigh(asked, task.model.table).toarray()).double()
+    if task.stage.query_weights == "learned":
+        found = found * (1 + 50 * task.model.network.query_scales).relu()
+    return found
 
 
 @pytest.mark.parametrize(("kind", "more"), CASES)
 def test_loss_and_gradient_are_those_of_the_formula(tiny, tmp_path, teacher, kind, more):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage(kind, alpha=0.3, temperature=2.5, **more)
-    taught = teacher if "distillation" in more else None
-    model, batch = prepared(tiny, recipe, folder, taught)
-    loss = loss_by_hand(model, batch, recipe)
+    recipe = stage(kind, alpha=1.3, temperature=2.5, **more)
+    taught = {"teacher": teacher} if "distillation" in more else {}
+    task = task_in_float64(tiny, recipe, folder, **taught)
+    batch = task.draw(np.arange(6), 8)  # an epoch that excludes two passages
+    assert not recipe.in_batch or batch.excluded.sum() == 2
+    loss = loss_by_hand(task, batch)
     loss.backward()
-    expected = gradients(model.network)
-    numbers, found = learn(model, batch, recipe, step=1)
+    expected = gradients(task.network)
+    numbers, found = learn(task, batch, step=1)
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
     same(found, expected)
 
@@ -120,6 +144,8 @@ HEADS = [
     ("retriever", {}),
     ("sparse", FLOPS),
     ("sparse", FLOPS | {"pieces": "own"}),
+    ("sparse", TABLE),
+    ("sparse", {"pieces": "own", "target": "recall"}),
     ("unified", UNIFIED),
     ("multi", {}),
     ("multi", COIL),
@@ -128,32 +154,47 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("kind", "more"), HEADS)
-def test_chunks_blocks_and_processes_change_nothing(
+def test_chunks_blocks_and_processes_change_nothing_and_fp16_little(
     tiny, tmp_path, teacher, kind, more, monkeypatch
 ):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage(kind, alpha=4.0, chunk=3, **more)
-    model, batch = prepared(tiny, recipe, folder, teacher)
-    numbers, whole = learn(model, batch, replace(recipe, chunk=1000), step=1)
+    alone, *others = (task_in_float64(tiny, recipe, folder, teacher=teacher) for _ in range(3))
+    batch = alone.draw(np.arange(6), 0)
+    large = replace(alone, stage=replace(alone.stage, chunk=1000))
+    numbers, whole = learn(large, batch, step=1)
     monkeypatch.setitem(late.PRODUCTS_AT_ONCE, "cpu", 3000)
-    models = [prepared(tiny, recipe, folder)[0] for _ in range(2)]
 
     def process(group):
-        return learn(models[group.rank], batch, recipe, group, step=1)
+        return learn(others[group.rank], batch, step=1, group=group)
 
-    for other, gradient in [learn(model, batch, recipe, step=1), *together(2, process)]:
+    for other, gradient in [learn(alone, batch, step=1), *together(2, process)]:
         same(gradient, whole)
         assert other.keys() == numbers.keys()
-        same_in_chunks = numbers.keys() - ({"spread"} if kind == "reranker" else set())
-        for name in same_in_chunks:  # a reranker's spread is the mean over those of its chunks
-            assert other[name].item() == pytest.approx(numbers[name].item(), rel=1e-9), name
+        of_chunks = {"spread"} if kind == "reranker" or "target" in more else set()
+        for name in numbers.keys() - of_chunks:  # which are the mean over those of the chunks
+            assert other[name].item() == pytest.approx(numbers[name].item(), rel=1e-7), name
+
+    scaler = setup.Scaler("fp16", torch.device("cpu"))
+    scaler.update(1024.0)  # at which nothing overflows
+    narrow = replace(alone, stage=replace(alone.stage, precision="fp16"))
+    narrow.network.float()
+    _, gradient = learn(narrow, batch, step=1, scaler=scaler)
+    errors = [each / scaler.get_scale() - whole[name] for name, each in gradient.items()]
+    # where products are about equal, a maximum over word-pieces is another one's in fp16
+    allowed = 0.3 if kind == "multi" else 0.05
+    assert length_of(errors) < allowed * length_of(whole.values())
+
+
+def length_of(gradients):
+    return torch.cat([each.flatten() for each in gradients]).norm()
 
 
 def test_both_passes_over_a_chunk_drop_the_same(tiny):
     """With dropout, the cached gradient is that of the same chunks with all graphs kept."""
-    recipe = stage("retriever")
-    model, batch = prepared(tiny, recipe, tiny.encoder)
-    numbers, found = learn(model, batch, recipe)
+    task = task_in_float64(tiny, stage("retriever"), tiny.encoder)
+    batch = task.draw(np.arange(6), 0)
+    numbers, found = learn(task, batch)
 
     def keep_all(inputs, loss, *_):
         cuts = inputs[0].cuts
@@ -164,27 +205,21 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retriever, "cached_backward", keep_all)
-        kept_numbers, kept = learn(model, batch, recipe)
+        kept_numbers, kept = learn(task, batch)
     assert numbers["loss"].item() == pytest.approx(kept_numbers["loss"].item(), rel=1e-12)
     same(found, kept)
-    assert learn(model, batch, recipe, step=1)[0]["loss"] != numbers["loss"]  # dropout is on
+    assert learn(task, batch, step=1)[0]["loss"] != numbers["loss"]  # dropout is on
 
 
 # --- a teacher that is trained, too ---------------------------------------------------------------
 
 
-@pytest.fixture
-def cross(tiny, tmp_path):
+@pytest.fixture(scope="module")
+def cross(tiny, tmp_path_factory):
     """A trained reranker without dropout."""
-    still = encoder(tmp_path / "still", tiny.encoder, dropout=0.0)
-    return train(tiny, tmp_path / "cross", stage("reranker", epochs=0.5), encoder=still)
-
-
-def task_in_float64(tiny, recipe, folder, cross):
-    model = checkpoint.start_model(folder, "retriever", **recipe.model(), seed=1)
-    task = task_of(tiny, recipe, model, joint_teacher=cross)
-    task.network.double()
-    return task
+    folder = tmp_path_factory.mktemp("cross")
+    still = encoder(folder / "still", tiny.encoder, dropout=0.0)
+    return train(tiny, folder, stage("reranker", epochs=0.5), encoder=still)
 
 
 @pytest.mark.parametrize("kind", ["retriever", "sparse", "multi", "unified"])
@@ -197,35 +232,27 @@ def test_the_divergence_reaches_student_and_teacher(tiny, tmp_path, cross, kind)
     )
     judge.double().eval()
     for chunk in (3, 1000):
-        recipe = stage(kind, alpha=0.3, temperature=2.5, chunk=chunk, **flops)
-        task = task_in_float64(tiny, recipe, folder, cross)
-        model = task.model
-        batch = task.draw(np.arange(6), 0)
+        recipe = stage(kind, alpha=1.3, temperature=2.5, chunk=chunk, **flops)
+        tasks = [task_in_float64(tiny, recipe, folder, joint_teacher=cross) for _ in range(3)]
+        batch = tasks[2].draw(np.arange(6), 0)
         judge.zero_grad()
         types = list(replace(batch.pairs, values=batch.pairs.types))
         judged = judge(**padded(list(batch.pairs), types=types)).logits.view(6, 4)
-        student = loss_by_hand(model, replace(batch, teacher=judged), recipe)
+        student = loss_by_hand(tasks[2], replace(batch, teacher=judged))
         own = torch.nn.functional.cross_entropy(judged, torch.zeros(6, dtype=torch.long))
         (student + own).backward()
-        expected = gradients(model.network)
-        model.network.zero_grad(set_to_none=True)
-        numbers = task.learn(batch, 1)
-        assert numbers["loss"].item() == pytest.approx((student + own).item(), rel=1e-9)
+        expected = gradients(tasks[2].model.network)
+        numbers, whole = learn(tasks[2], batch, step=1)
         assert numbers["teacher_listwise"].item() == pytest.approx(own.item(), rel=1e-9)
-        same(gradients(model.network), expected)
-        found = gradients(task.joint.network)
+        found = gradients(tasks[2].joint.network)
         same(found, {name: gradients(judge)[name] for name in found})
-    tasks = [task_in_float64(tiny, recipe, folder, cross) for _ in range(2)]
 
-    def process(group):
-        task = replace(tasks[group.rank], group=group)
-        numbers = task.learn(batch, 1)
-        add_up(task.network.parameters(), numbers, group)
-        return numbers, gradients(task.model.network)
+        def process(group, tasks=tasks, batch=batch):
+            return learn(tasks[group.rank], batch, step=1, group=group)
 
-    for numbers, gradient in together(2, process):
-        assert numbers["loss"].item() == pytest.approx((student + own).item(), rel=1e-9)
-        same(gradient, expected)
+        for other, gradient in [(numbers, whole), *together(2, process)]:
+            assert other["loss"].item() == pytest.approx((student + own).item(), rel=1e-9)
+            same(gradient, expected)
 
 
 def test_a_trained_teacher_is_kept(tiny, tmp_path, cross):

@@ -202,3 +202,39 @@ def test_fewer_training_queries_are_some_of_more_training_queries(run):
     assert several[5] not in (set(range(6)), set(range(6, 12))), "in no order of the file"
     with pytest.raises(InputError, match="train_queries is 13; expected up to 12"):
         chosen(13)
+
+
+# --- draws ----------------------------------------------------------------------------------------
+
+
+def alike(seed, random_negatives=0):
+    """Twelve queries whose lists are equal, in 400 passages."""
+    run = Run.of([np.arange(10)] * QUERIES, [np.arange(10, 0, -1, dtype=np.float32)] * QUERIES)
+    qrels = qrels_of([(query, query % 10, 1) for query in range(QUERIES)])
+    how = {"depth": 10, "group": 4, "random_negatives": random_negatives, "seed": seed}
+    return make(run, qrels, np.arange(400), **how)[0]
+
+
+def test_random_negatives_follow_seed_and_query():
+    drawn = {
+        tuple(alike(seed, random_negatives=5).pool(query)[-5:])
+        for seed in (1, 2, 1)
+        for query in range(QUERIES)
+    }
+    assert len(drawn) == 2 * QUERIES
+
+
+def test_groups_follow_seed_epoch_and_query():
+    """Without random negatives, which follow seed and query themselves: equal pools, in the order
+    of the draws.
+    """
+    rows = np.array([2, 3, 4, 5])
+    found = set()
+    for seed, epoch in ((1, 0), (1, 1), (2, 0)):
+        found |= set(map(tuple, alike(seed).draw(rows, epoch)[:, 1:].tolist()))
+    assert len(found) >= 11, "9 x 8 x 7 groups are possible"
+
+
+def test_the_order_of_queries_follows_seed_and_epoch():
+    orders = {tuple(alike(seed).order(epoch, 3)) for seed in (1, 2, 1) for epoch in (0, 1)}
+    assert len(orders) == 4

@@ -48,14 +48,9 @@ CASES = {
         losses.kl(HALVES, QUARTERS),
         0.75 * log(0.75 / 0.5) + 0.25 * log(0.25 / 0.5),
     ),
-    "equation 11, scores up to a constant": (losses.kl(QUARTERS + 3, QUARTERS), 0),
     "alpha": (
         losses.distillation(TAUGHT, losses.contrastive(QUERIES, PASSAGES), 0.2),
         MIRRORED + 0.2 * ALL,
-    ),
-    "list-wise": (
-        losses.listwise(tensor([[1.0, 2.0, 0.0], [3.0, 3.0, 3.0]])),
-        loss_of((1, 2, 0), (3, 3, 3)),
     ),
     "R-Drop": (losses.rdrop(QUARTERS, HALVES), DROPPED + SYMMETRIC),
     "R-Drop, half": (losses.rdrop(QUARTERS, HALVES, weight=0.5), DROPPED + SYMMETRIC / 2),
@@ -82,7 +77,6 @@ CASES = {
         ),
         ((2 - 4) ** 2 + (1 - 3) ** 2 + (1 - 4) ** 2 + (2 - 4) ** 2 + (2 - 3) ** 2) / 2 / 3,
     ),
-    "FLOPS": (losses.flops(tensor([[1.0, -2.0], [3.0, 0.0]])), 2**2 + 1**2),
 }
 
 

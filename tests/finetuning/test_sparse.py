@@ -9,24 +9,16 @@ import torch
 import transformers
 from scipy import sparse
 from tiny_models import padded
-from tiny_training import ALONE, encoder, gradients, learn, same, stage, task_of, together, train
+from tiny_training import encoder, gradients, learn, same, stage, task_in_float64, train
 
 from cdmae.errors import InputError
-from cdmae.finetuning import losses, recall
+from cdmae.finetuning import recall
 from cdmae.finetuning.regulariser import Sparsity
-from cdmae.models import checkpoint, packed, sequences
-from cdmae.models.heads import sparse as sparse_head
+from cdmae.models import checkpoint
 from cdmae.models.heads import table
 from cdmae.models.ragged import Ragged
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
-from cdmae.training.loop import add_up
-
-
-def task_in_float64(tiny, recipe, folder):
-    model = checkpoint.start_model(folder, "retriever", seed=3, **recipe.model())
-    model.network.double()
-    return task_of(tiny, recipe, model)
 
 
 def words_by_hand(folder, ids):
@@ -52,7 +44,7 @@ def test_query_term_recall():
 
 
 def test_the_loss_of_deepct_and_its_gradient(tiny, tmp_path):
-    """The mean squared error at the first word-pieces of all words; also in two processes."""
+    """The mean squared error at the first word-pieces of all words."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("sparse", pieces="own", target="recall")
     task = task_in_float64(tiny, recipe, folder)
@@ -76,19 +68,9 @@ def test_the_loss_of_deepct_and_its_gradient(tiny, tmp_path):
     assert recalled >= 6
     loss = torch.stack(errors).mean()
     loss.backward()
-    expected = gradients(naive)
-
-    def regress(task):
-        numbers = task.learn(batch, 0)
-        add_up(task.network.parameters(), numbers, task.group)
-        return numbers["loss"].item(), gradients(task.network)
-
-    tasks = [task_in_float64(tiny, recipe, folder) for _ in range(2)]
-    runs = [regress(task)]
-    runs += together(2, lambda group: regress(replace(tasks[group.rank], group=group)))
-    for value, found in runs:
-        assert value == pytest.approx(loss.item(), rel=1e-9)
-        same(found, expected)
+    numbers, found = learn(task, batch)
+    assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
+    same(found, gradients(naive))
 
 
 # --- query weights from a table -------------------------------------------------------------------
@@ -112,33 +94,6 @@ def test_the_idf_of_word_pieces_by_hand(tiny, monkeypatch):
     assert np.count_nonzero(weights) == 2
 
 
-@pytest.mark.parametrize("query_weights", ["idf", "learned"])
-def test_the_loss_is_that_of_table_times_passages(tiny, tmp_path, query_weights):
-    """The network's gradient is only of passages; a learnt table has a gradient of its own."""
-    recipe = stage("sparse", **TABLE | {"query_weights": query_weights})
-    start = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    model = checkpoint.start_model(start, "retriever", **recipe.model())
-    task = task_of(tiny, recipe, model)
-    network = task.model.network.double()
-    batch = task.draw(np.arange(6), 0)
-    assert len(batch.sequences) == 6 * 4
-    numbers, found = learn(task.model, batch, recipe, step=1)
-
-    read = sequences.texts(model, "query", task.data.queries, task.data.examples.queries[:6])
-    queries = torch.from_numpy(table.weigh(read, task.model.table).toarray()).double()
-    network.zero_grad()
-    if query_weights == "learned":
-        queries = queries * (1 + 50 * network.query_scales).relu()
-    texts = packed.pack(batch.sequences, torch.device("cpu"))
-    weights = sparse_head.vectors(network, texts, recipe)
-    excluded = torch.from_numpy(batch.excluded)
-    loss = losses.contrastive(queries, weights.view(6, 4, -1), excluded=excluded)
-    loss = loss + 0.25 * 0.2 * losses.flops(weights)
-    loss.backward()
-    assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
-    same(found, gradients(network))
-
-
 def test_learnt_weights_begin_at_idf_and_the_next_training_goes_on_from_them(tiny, tmp_path):
     recipe = stage("sparse", epochs=1, **TABLE | {"query_weights": "learned"})
     tables = {}
@@ -147,6 +102,7 @@ def test_learnt_weights_begin_at_idf_and_the_next_training_goes_on_from_them(tin
         ("still", replace(recipe, learning_rate=1e-30), None),
         ("first", recipe, None),
         ("after", replace(recipe, learning_rate=1e-30), "first"),
+        ("without", stage("sparse", epochs=1), "first"),
     ):
         more = {"after": tmp_path / after / "model"} if after else {}
         folder = train(tiny, tmp_path / name, changed, **more)
@@ -154,26 +110,7 @@ def test_learnt_weights_begin_at_idf_and_the_next_training_goes_on_from_them(tin
     assert (tables["still"] == tables["idf"]).all()
     assert (tables["first"] >= 0).all() and abs(tables["first"] - tables["idf"]).max() > 0.01
     assert (tables["after"] == tables["first"]).all()
-
-
-def test_processes_together_learn_the_same_table(tiny, tmp_path):
-    recipe = stage("sparse", **TABLE | {"query_weights": "learned"})
-    start = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-
-    tasks = []
-    for _ in range(2):
-        model = checkpoint.start_model(start, "retriever", **recipe.model())
-        tasks.append(task_of(tiny, recipe, model))
-        model.network.double()
-
-    def work(group):
-        task = tasks[group.rank]
-        return learn(task.model, task.draw(np.arange(6), 0), recipe, group)[1]
-
-    alone = work(ALONE)
-    assert "query_scales" in alone
-    for found in together(2, work):
-        same(found, alone)
+    assert tables["without"] is None
 
 
 # --- the regulariser ------------------------------------------------------------------------------
@@ -186,16 +123,6 @@ def test_processes_together_learn_the_same_table(tiny, tmp_path):
 def test_the_regulariser_grows_quadratically(warmup, steps, expected):
     sparsity = Sparsity(stage("sparse", flops_warmup=warmup), "tiny", 8, 160)
     assert tuple(map(sparsity.grown, steps)) == expected
-
-
-def test_saturated_vectors_are_noted_after_the_warm_up():
-    sparsity = Sparsity(stage("sparse", flops_warmup=4), "tiny", 8, 160)
-
-    def note(entries, step):
-        return sparsity.check({"query_entries": 9, "passage_entries": entries}, step)
-
-    assert "more than 50% of the 160 possible entries: raise passage_flops" in note(99, 5)
-    assert note(99, 4) == note(79, 9) == ""
 
 
 @pytest.mark.parametrize("key", ["query_flops", "passage_flops"])

@@ -78,18 +78,6 @@ def count(tokens, **how):
         return read_counts(Path(folder, "ngrams"))
 
 
-def test_counts_of_a_text_by_hand():
-    # Titles: "1", none. Texts: "1 2 1 2" and "2 1 2+9", where 2+9 is a word of two pieces.
-    found = count(tokens_of([([1], [1, 2, 1, 2]), ([], [2, 1, 2, 9])]), window=3)
-    assert found.segments.tolist() == [0, 1, 5, 5, 8]
-    assert found.counts.tolist() == [
-        [4, 4, 3, 4, 3, 3, 4, 1],
-        [0, 2, 2, 2, 0, 2, 1, 0],
-        [0, 1, 1, 0, 0, 1, 0, 0],
-    ]
-    assert found.totals.tolist() == [8, 5, 3]
-
-
 @pytest.mark.parametrize("unit", ["word", "wordpiece"])
 @pytest.mark.parametrize("passages", [60, 2, 0])
 def test_counts_are_those_of_the_slow_counter(unit, passages):
@@ -144,23 +132,6 @@ def test_eq7_pmi_of_two_words_by_order_and_pooled():
     # (1/9) / (3/9 x 1/9).
     found = ami_of([[1, 2], [1, 2], [1, 3]], window=2, normaliser="pooled")
     assert found == pytest.approx([LOG(3)] * 6)
-
-
-def test_eq7_pmi_of_three_words_is_the_least_over_the_ways_of_cutting():
-    # "1 2 3" twice, and 3 six times on its own: p(1) = p(2) = 2/12, p(3) = 8/12; p(1 2) = p(2 3) = 2/4; p(1 2 3) = 1.
-    #   1|2|3: p = 2/12 x 2/12 x 8/12 = 1/54      1 2|3: 1/2 x 2/3 = 1/3      1|2 3: 1/6 x 1/2 = 1/12
-    # The minimum is log 1 / (1/3); the product of single words gives log 54.
-    # L = 3, and the sides of equation 8 are halved:
-    #   word 1: (PMI(1 2) + PMI(1 2 3)) / 2,  PMI(1 2) = log (1/2) / (1/6 x 1/6) = log 18
-    #   word 2: PMI(1 2) / 2 + PMI(2 3) / 2,  PMI(2 3) = log (1/2) / (1/6 x 2/3) = log 9/2
-    #   word 3: (PMI(2 3) + PMI(1 2 3)) / 2
-    text = [[1, 2, 3]] * 2 + [[3]] * 6
-    expected = [LOG(18) + LOG(3), LOG(18) + LOG(4.5), LOG(4.5) + LOG(3)]
-    assert ami_of(text, window=3) == pytest.approx([each / 2 for each in expected] * 2 + [0] * 6)
-    expected = [LOG(18) + LOG(54), LOG(18) + LOG(4.5), LOG(4.5) + LOG(54)]
-    assert ami_of(text, window=3, pmi="product") == pytest.approx(
-        [each / 2 for each in expected] * 2 + [0] * 6
-    )
 
 
 def slow(counts, segments, totals, pmi, normaliser, edges):

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from tiny_objectives import SETTINGS
 
 from cdmae import masking
@@ -16,7 +15,6 @@ from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
 V, CLS, SEP, MASK = 60, 2, 3, 4
-CPU = torch.device("cpu")
 
 
 def reader(lengths: tuple[int, ...], batch: int, seed: int = 1) -> Reader:
@@ -102,13 +100,3 @@ def test_passages_of_a_step_are_sorted_by_length_and_there_are_some():
         assert (np.diff(np.diff(step.sides["encoder"].inputs.starts)) >= 0).all()
     with pytest.raises(InputError, match="no passages"):
         reader((), batch=2)
-
-
-@pytest.mark.parametrize("rows", [30, 10_000])
-def test_a_loss_is_a_mean_over_the_predictions_of_the_whole_step(rows):
-    batches = list(next(reader(LENGTHS, batch=37).steps(0, 1)).batches(rows, CPU))
-    assert (len(batches) > 1) == (rows == 30)
-    for side in ("encoder", "decoder"):
-        weights = torch.cat([batch[side].weights for batch in batches])
-        assert weights.sum().item() == pytest.approx(1)
-        assert weights[weights > 0].unique().numel() == 1

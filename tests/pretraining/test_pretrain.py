@@ -48,18 +48,11 @@ def test_what_is_written(pretrained):
     assert rows.shape == (7, 7)
     assert rows[:, 0].tolist() == list(range(1, 8))
     assert np.allclose(rows[:, 1], rows[:, 2] + rows[:, 3], atol=1e-4)
-    rates = [setup.learning_rate(n, 7, 1, 1e-2) for n in range(7)]
-    assert rows[:, -1].tolist() == pytest.approx(rates, rel=1e-4)
     about = read_json(pretrained / "about.json")
     expected = {"name": "x", "steps": 7, "passages": 20, "precision": "fp32"}
     assert expected.items() <= about.items()
     assert about["settings"]["batch"] == 6
     assert about["parameters"] == sum(each.numel() for each in model.parameters())
-
-
-def test_training_is_repeatable_and_depends_on_its_seed(pretrained, inputs, tmp_path):
-    assert differences(pretrained, run(inputs, tmp_path / "again")) == []
-    assert len(differences(pretrained, run(inputs, tmp_path / "other", seed=2))) > 20
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
@@ -180,36 +173,22 @@ def test_a_few_steps_are_measured_also_by_a_resumed_training(inputs, pretrained,
     assert again.read_text() == (pretrained / "bottleneck.tsv").read_text()
 
 
-def measured(inputs, name="mae"):
-    """A network, its reader, and the measured passages."""
+@pytest.mark.parametrize("name", ["mae", "cotmae"])
+def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs, name):
+    """The exchanged vector is of another passage, also where a passage has two spans."""
     settings = as_objective(name, SETTINGS)
     model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
     network = objectives.objective(name)(model, settings, 1)
     reader = source_of(inputs, settings)
-    return network, reader, probes.sample(reader, 4096, CPU)
-
-
-def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
-    network, reader, sample = measured(inputs)
-    found = probes.decoder_losses(network, sample, 1)
+    found = probes.decoder_losses(network, probes.sample(reader, 4096, CPU), reader.spans)
     batch = next(iter(reader.read(0, 1)[0].batches(4096, CPU)))
     view = batch["decoder"]
     with torch.no_grad():
         h_b = network.bottleneck(network.encode(batch["encoder"])[0])
-        others = torch.stack([h_b[row - 1] for row in range(len(h_b))])
-        for name, each in (("true", h_b), ("shuffled", others), ("zero", 0 * h_b)):
+        others = torch.stack([h_b[row - reader.spans] for row in range(len(h_b))])
+        for kind, each in (("true", h_b), ("shuffled", others), ("zero", 0 * h_b)):
             states = network.decode(each, view)
             head = architectures.head(network.model)
             values = predict(head, states, view.labels, view.weights)[1]
-            assert found[name] == pytest.approx(float(values[view.weights > 0].mean()), rel=1e-5)
+            assert found[kind] == pytest.approx(float(values[view.weights > 0].mean()), rel=1e-5)
     assert len(set(found.values())) == 3
-
-
-def test_the_exchanged_vector_is_of_another_passage_also_with_two_spans(inputs):
-    network, _, sample = measured(inputs, "cotmae")
-    exchanged = []
-    decode = network.decode
-    network.decode = lambda vectors, view: exchanged.append(vectors) or decode(vectors, view)
-    probes.decoder_losses(network, sample, 2)
-    true, shuffled, _ = exchanged
-    assert shuffled.equal(torch.cat([true[-2:], true[:-2]]))

@@ -16,7 +16,6 @@ from tiny_objectives import (
     as_objective,
     bounds,
     first,
-    gradients,
     language_model,
     network_of,
     reader,
@@ -121,10 +120,8 @@ def test_retromae_masks_each_position_on_its_own():
     assert places[:, range(8), range(8)].all()
     specials = [(masked.inputs.values[a:b] == 4).any() for a, b in bounds(masked)]
     ordinary = places[~np.array(specials)]
-    assert set(ordinary.sum(2).ravel().tolist()) == {
-        4,
-        5,
-    }  # four drawn of eight, perhaps itself among them
+    # four drawn of eight, perhaps itself among them
+    assert set(ordinary.sum(2).ravel().tolist()) == {4, 5}
     assert len({row.tobytes() for row in places.reshape(-1, 8)}) > 35
     assert abs(places[:, ~np.eye(8, dtype=bool)].mean() - 0.5) < 0.1
     alone = masked[2:3]
@@ -263,22 +260,13 @@ def test_simlm_learns_from_what_it_samples_and_from_nothing_else(tmp_path):
     torch.testing.assert_close(numbers["encoder_loss"], expected.detach())
 
 
-def test_nothing_of_it_is_trained_or_dropped_out(tmp_path):
-    network, before = network_with(tmp_path, electra()), electra().state_dict()
+def test_nothing_of_it_is_dropped_out(tmp_path):
+    network = network_with(tmp_path, electra())
     batch = whole(first("simlm"))
     network.model.config.hidden_dropout_prob = 0.0
     network.generator.config.hidden_dropout_prob = 0.9
     loss, _ = network(batch, setup.generator(CPU, 1, "dropout"))
     torch.testing.assert_close(loss, network(batch)[0])
-    assert all(
-        each.any() for key, each in gradients(network, loss).items() if "key.bias" not in key
-    )
-    adam = setup.adamw(network.parameters(), 0.1)
-    adam.param_groups[0]["lr"] = 0.1
-    network(batch)[0].backward()
-    adam.step()
-    after = network.generator.state_dict()
-    assert all(torch.equal(after[name], weight) for name, weight in before.items())
 
 
 SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]

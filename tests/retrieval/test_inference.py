@@ -96,11 +96,13 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(
 
 
 JOB = """
-import os
+import os, sys
 from snakemake.iocontainers import Namedlist
 from types import SimpleNamespace
 from cdmae.job import run
 from cdmae.retrieval import search, vectors
+# its import takes longer than the search of a small collection
+assert "transformers" not in sys.modules
 
 def named(**values):
     return Namedlist(fromdict=values)

@@ -10,7 +10,7 @@ from scipy import sparse
 from cdmae.errors import InputError
 from cdmae.log import Progress
 from cdmae.models.ragged import starts_of
-from cdmae.retrieval import kinds, products, vectors
+from cdmae.retrieval import impacts, kinds, products, sparsity, vectors
 from cdmae.retrieval.kinds import dense
 from cdmae.retrieval.kinds.dual import DualVectors
 from cdmae.retrieval.kinds.multi import MultiVectors
@@ -211,3 +211,76 @@ def test_vectors_that_are_not_finite_are_refused():
     with pytest.raises(InputError, match="exceed 65,504"):
         large = drawn("multi", 3, 1)
         search(large, [replace(large, values=np.full((len(large.values), 7), 1e9))], 2)
+
+
+# --- sparse vectors: Lucene's indexes, and measures -----------------------------------------------
+
+
+def indexed(folder, shards, engine, k1=0.0, b=0.0):
+    """Write vectors and their index, and open it."""
+    with Progress(1, unit="passages", label="write") as progress:
+        vectors.write(folder, shards, [], progress)
+    impacts.add(folder, engine, k1, b)
+    return vectors.read_vectors(folder)
+
+
+def test_lucene_finds_the_same_as_the_product_of_the_rounded_vectors(tmp_path):
+    """Also ties, several shards, an empty query and an empty passage."""
+    nothing = sparse.csr_array((1, 50), dtype=np.float32)
+    queries, passages = (
+        sparse.vstack([drawn("sparse", count, count, ties=True), nothing], format="csr")
+        for count in (5, 300)
+    )
+    passages *= 1.37
+    passages[:, 0] = 0.004  # becomes 0
+    index = indexed(tmp_path / "v", cut(passages, 200), "lucene")
+    run = search(queries, index, 40)
+    rounded = [impacts.rounded(each).astype(np.float32) for each in (queries, passages)]
+    exact = search(rounded[0], cut(rounded[1], 170), 40)
+    assert run.starts.tolist() == exact.starts.tolist()
+    assert run.passages.tolist() == exact.passages.tolist()
+    np.testing.assert_allclose(run.scores, exact.scores, rtol=1e-6)
+    assert len(kinds.read_shards(tmp_path / "v")) == 2
+
+
+def test_sparsity_counts_entries_and_shared_word_pieces(tmp_path):
+    queries = drawn("sparse", 20, 1)
+    passages = drawn("sparse", 60, 2)
+    kinds.sparse.write(tmp_path, "00000", passages)
+    found = sparsity.measure(queries, tmp_path)
+    products = (queries.toarray() > 0).astype(int) @ (passages.toarray() > 0).T
+    assert found == pytest.approx(
+        {
+            "query_entries": queries.nnz / 20,
+            "passage_entries": passages.nnz / 60,
+            "flops": products.mean(),
+            "megabytes": (tmp_path / "00000.npz").stat().st_size / 1e6,
+        }
+    )
+
+
+def test_lucene_reads_weights_as_term_frequencies_of_bm25(tmp_path):
+    """DeepCT: BM25 by hand over the rounded weights."""
+    weights = np.zeros((40, 50), np.float32)
+    generator = np.random.default_rng(5)
+    for row in range(39):  # the last passage is empty
+        pieces = generator.choice(50, 6, replace=False)
+        weights[row, pieces] = generator.integers(1, 7, 6) / 100  # Lucene stores lengths up to 40
+    queries = drawn("sparse", 5, 1)
+    queries.data[:] = generator.integers(1, 3, queries.nnz)
+    index = indexed(tmp_path / "v", cut(sparse.csr_array(weights), 25), "bm25", k1=10, b=0.9)
+    run = search(queries, index, 40)
+
+    frequencies = np.rint(weights * 100)
+    lengths = frequencies.sum(1)
+    mean = lengths.sum() / 39
+    contain = (frequencies > 0).sum(0)
+    idf = np.log(1 + (39 - contain + 0.5) / (contain + 0.5))
+    norm = 10 * (1 - 0.9 + 0.9 * lengths / mean)
+    saturated = frequencies / (frequencies + norm[:, None])
+    expected = queries.toarray() @ (idf * saturated).T
+    for query, scores in enumerate(expected):
+        found, values = run.ranked(query)
+        assert len(found) == (scores > 0).sum()
+        np.testing.assert_allclose(values, scores[found], atol=2e-4)
+        assert (np.diff(values) <= 0).all()

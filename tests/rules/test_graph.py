@@ -26,25 +26,13 @@ def test_the_jobs_of_a_whole_run(whole):
     assert set(whole) == names_of(" ".join(expected.split()) + " ")
 
 
-def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
+def test_what_is_made_is_known_to_those_who_look_for_it(whole):
     """The places where the report and the commands look."""
     made = [path for job in whole.values() for path in job.outputs]
     for name, pattern in PLACES.items():
         path = f"out/{pattern}(/.*)?|out/{os.path.dirname(pattern)}"
         places = re.compile(re.sub("{.*?}", "[^/]+", path))
         assert name in ("logs", "measured") or any(map(places.fullmatch, made)), name
-    inputs = whole["report", ""].reads
-    for path in ("measures/three.tsv", "encoders/cdmae", "trained/three", "masked_terms/cdmae.json",
-                 "runs/fused/evaluated", "bm25/bm25/evaluated"):  # fmt: skip
-        assert f"out/{path}" in inputs, path
-
-
-def test_a_report_needs_only_what_it_shows(values, whole):
-    """Only masks read importances, and the report waits for their trainings."""
-    read = whole["report", ""].reads
-    assert not [path for path in read if path.startswith("out/importance/")]
-    alone = {"results": "out", "collections": values["collections"]}
-    assert [rule for rule, _ in plan(alone)] == ["collection", "collection", "report"]
 
 
 # --- inputs ---------------------------------------------------------------------------------------
@@ -119,15 +107,6 @@ def test_a_job_reads_what_its_entry_names(grown):
     for name, key, paths in INPUTS:
         assert job(grown, name).inputs[key][: len(paths) or None] == paths, (name, key)
     assert ("teacher", "by-sums") not in grown
-
-
-def test_an_unknown_column_of_a_pattern_is_an_error(whole):
-    """To which Snakemake adds the rule's name."""
-    detail = job(whole, "pretrain cdmae").detail
-    of = detail.rule.workflow.globals["of"]
-    assert of("{encoder.start}")(detail.wildcards) == ["small"]
-    with pytest.raises(KeyError, match="strat"):
-        of("{encoder.strat}")(detail.wildcards)
 
 
 def test_settings_that_follow_from_other_entries(grown):

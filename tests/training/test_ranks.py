@@ -5,12 +5,10 @@ That they learn the same as one is tested with the gradients of `finetuning/` an
 """
 
 import contextlib
+import multiprocessing
 import os
 import socket
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
 import torch
@@ -18,36 +16,31 @@ from tiny_training import TinyTask, together
 
 from cdmae.config.stages import Dense
 from cdmae.errors import Interrupted
-from cdmae.training import loop, setup, state
+from cdmae.training import loop, ranks, setup, state
 
-ROOT = Path(__file__).resolve().parents[2]
 SIZE = 3  # processes
 
-JOIN = """
-import sys, torch
-from cdmae.training import ranks
-with ranks.joined(torch.device("cpu")) as group:
-    sums = torch.tensor([1.0, group.rank])
-    group.add_up([sums])
-    group.wait()
-    print(group.rank, group.size, group.first, group.any(not group.first), sums.tolist())
-"""
+
+def join(rank, port, told):
+    place = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    os.environ.update(place)
+    with ranks.joined(torch.device("cpu")) as group:
+        sums = torch.tensor([1.0, group.rank])
+        group.add_up([sums])
+        group.wait()
+        told.put((group.rank, group.size, group.first, group.any(not group.first), sums.tolist()))
 
 
 def test_processes_of_torchrun_find_each_other():
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))
         port = str(any_port.getsockname()[1])
-    group = []
+    forked = multiprocessing.get_context("fork")
+    told = forked.Queue()
     for rank in range(2):
-        place = {"RANK": str(rank), "WORLD_SIZE": "2"}
-        place |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        command = [sys.executable, "-c", JOIN]
-        group.append(
-            subprocess.Popen(command, cwd=ROOT, env=os.environ | place, stdout=subprocess.PIPE)
-        )
-    said = [process.communicate(timeout=120)[0].decode().strip() for process in group]
-    assert said == ["0 2 True True [2.0, 1.0]", "1 2 False True [2.0, 1.0]"]
+        forked.Process(target=join, args=(rank, port, told), daemon=True).start()
+    found = sorted(told.get(timeout=120) for _ in range(2))
+    assert found == [(0, 2, True, True, [2.0, 1.0]), (1, 2, False, True, [2.0, 1.0])]
 
 
 def test_a_signal_to_one_process_stops_all_of_them(tmp_path, monkeypatch):

@@ -1,9 +1,8 @@
 """Training states: written whole, the newest kept, one trainer at a time."""
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,6 @@ from tiny_training import together
 
 from cdmae.errors import InputError
 from cdmae.training import state
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_newest_state_is_read_with_its_step_and_bits(tmp_path):
@@ -86,11 +83,14 @@ def test_a_second_trainer_is_refused_until_the_first_one_ends(tmp_path, monkeypa
         state.opened(tmp_path, "x"),
     ):
         raise AssertionError
-    code = (
-        "import os, signal, sys; from pathlib import Path; from cdmae.training import state\n"
-        "with state.opened(Path(sys.argv[1]), 'x'): os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    killed = subprocess.run([sys.executable, "-c", code, tmp_path], cwd=ROOT)
-    assert killed.returncode == -signal.SIGKILL
+    child = multiprocessing.get_context("fork").Process(target=killed_with_state, args=(tmp_path,))
+    child.start()
+    child.join()
+    assert child.exitcode == -signal.SIGKILL
     with state.opened(tmp_path, "x"):
         pass
+
+
+def killed_with_state(folder):
+    with state.opened(folder, "x"):
+        os.kill(os.getpid(), signal.SIGKILL)
