@@ -4,34 +4,15 @@ import re
 from contextlib import chdir
 
 import pandas as pd
+from synthetic_run import config
 
-from cdmae.config.objectives import OBJECTIVES
+from cdmae.config.load import load
 from cdmae.files import read_json
+from cdmae.report import sources
 from cdmae.report.card import card
 
-FACTS = {
-    "pretraining": {"words": OBJECTIVES["mae"].in_words, "masked": "important words"},
-    "name": "cdmae-stage1",
-    "licence": "",
+FACTS = sources.card(load(config()), "cdmae-stage1") | {
     "languages": [],
-    "system": {
-        "kind": "retriever",
-        "encoder": "cdmae",
-        "stage": "stage1",
-        "negatives": "bm25",
-        "teacher": "",
-    },
-    "stage": {
-        "kind": "retriever",
-        "collection": "pydocs",
-        "queries": 32,
-        "in_batch": True,
-        "seed": 42,
-    },
-    "encoder": {"start": "small", "objective": "mae", "decoder_masking": "importance", "seed": 42},
-    "start": {"collection": "pydocs", "layers": 4},
-    "importance": {"window": 4},
-    "collections": {"pydocs": {"source": "pydocs", "size": "default"}},
     "about": {"pydocs": {"versions": {"python": "3.12.4", "numpy": "2.4.6"}, "passages": 19805}},
     "training": {"steps": 375, "queries": 4000, "seconds": 61.2, "parameters": 1_482_112},
 }

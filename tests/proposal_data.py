@@ -1,9 +1,11 @@
 """Folders of data and published models for the tests of `./run new`."""
 
-import csv
 import json
 import random
 import shutil
+
+import pandas as pd
+from small_collections import write_beir
 
 WORDS = [f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnprst"]
 
@@ -15,32 +17,21 @@ def passage(rng):
 def pairs(path, rows=100, columns=("query", "positive")):
     rng = random.Random(1)
     path.parent.mkdir(exist_ok=True)
-    with open(path, "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        for _ in range(rows):
-            writer.writerow([f"what is {' '.join(rng.choices(WORDS, k=4))}", passage(rng)])
-    return path
-
-
-def jsonl(path, rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = [(f"what is {' '.join(rng.choices(WORDS, k=4))}", passage(rng)) for _ in range(rows)]
+    pd.DataFrame(found, columns=columns).to_csv(path, index=False)
     return path
 
 
 def beir(folder, **splits):
     rng = random.Random(2)
-    texts = [{"_id": f"p{row}", "text": passage(rng).capitalize()} for row in range(120)]
-    jsonl(folder / "corpus.jsonl", texts)
-    asked = [{"_id": f"q{row}", "text": f"query {WORDS[row]}"} for row in range(120)]
-    jsonl(folder / "queries.jsonl", asked)
-    (folder / "qrels").mkdir()
+    passages = {f"p{row}": passage(rng).capitalize() for row in range(120)}
+    queries = {f"q{row}": f"query {WORDS[row]}" for row in range(120)}
+    judged = {}
     first = 0
     for split, count in splits.items():
-        lines = [f"q{row}\tp{row}\t1\n" for row in range(first, first + count)]
-        (folder / f"qrels/{split}.tsv").write_text("".join(lines))
+        judged[split] = [(f"q{row}", f"p{row}", 1) for row in range(first, first + count)]
         first += count
+    write_beir(folder, passages, queries, **judged)
     return folder
 
 

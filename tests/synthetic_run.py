@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
+from made_up import run_of
+from small_collections import stored
 
-from cdmae.collections.store import Collection, write_collection
 from cdmae.config.load import load
 from cdmae.config.reading import read_yaml
 from cdmae.config.schema import Config
@@ -20,7 +20,7 @@ from cdmae.evaluation.per_query import write_measures
 from cdmae.fields import parse
 from cdmae.files import write_json
 from cdmae.report.facts import Facts
-from cdmae.runs import Run, write_run
+from cdmae.runs import write_run
 
 SKILL = {  # the mean of log rank: smaller is better
     "bm25": 1.9, "none-stage1": 5.1, "mae-stage1": 4.55, "cdmae-stage2": 4.1, "cdmae-stage3": 4.05,
@@ -146,34 +146,28 @@ def _collection(facts, name, splits, text):
     if name in [stage.collection for stage in facts.config.stages.values()]:
         splits = {"train": 200, **splits}
     queries = {}
-    qrels = {}
+    judged = {}
     for split, count in splits.items():
         ids = [f"{split}-{index:05d}" for index in range(count)]
-        relevant = [f"p{index % PASSAGES}" for index in range(count)]
-        queries[split] = pd.DataFrame({"query_id": ids, "text": [f"{text} {id_}" for id_ in ids]})
-        qrels[split] = pd.DataFrame({"query_id": ids, "passage_id": relevant, "grade": 1})
-    ids = [f"p{index}" for index in range(PASSAGES)]
-    texts = [f"{text} {id_}" for id_ in ids]
-    passages = pa.table({"passage_id": ids, "title": [""] * PASSAGES, "text": texts})
+        queries[split] = {id_: f"{text} {id_}" for id_ in ids}
+        judged[split] = [(id_, f"p{index % PASSAGES}", 1) for index, id_ in enumerate(ids)]
+    passages = [(f"p{index}", "", f"{text} p{index}") for index in range(PASSAGES)]
     folder = facts.at("collection", collection=name)
-    write_collection(folder, Collection(passages, queries, qrels, {"versions": {"numpy": "2.4.6"}}))
+    stored(folder, passages, queries, judged, about={"versions": {"numpy": "2.4.6"}})
 
 
 def _run(facts, name, targets, rng):
     """Write a run over the first split, and the log of its search."""
     collection, splits = next(iter(targets.items()))
     split, count = next(iter(splits.items()))
-    scores = np.arange(DEPTH, 0, -1, dtype=np.float32)
-    ranked = [rng.permutation(PASSAGES)[:DEPTH].astype(np.int32) for _ in range(count)]
-    path = facts.at("run", system=name, collection=collection, split=split)
-    write_run(path, Run.of(ranked, [scores] * count))
+    ranked = [rng.permutation(PASSAGES)[:DEPTH] for _ in range(count)]
+    write_run(facts.at("run", system=name, collection=collection, split=split), run_of(*ranked))
     log = facts.at("logs") / f"search/{name}.evaluated.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("a line\nwork 2.000 s\n" if "stage" in name else "no work\n")
 
 
 def _training(folder, about, losses, rng):
-    folder.mkdir(parents=True)
     write_json(folder / "about.json", about)
     steps = np.arange(10, 3601, 10)
     curve = {"step": steps}

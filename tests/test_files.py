@@ -16,7 +16,6 @@ from cdmae.collections.store import (
     PASSAGES,
     Collection,
     read_passages,
-    stream_passages,
     take_passages,
     write_collection,
 )
@@ -26,28 +25,12 @@ from cdmae.files import complete, link, read_json
 from cdmae.runs import Run, read_run, write_run
 
 
-@pytest.fixture
-def passages(tmp_path):
+@pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], []])
+def test_rows_are_taken_in_their_order(tmp_path, rows):
     """Ten passages in row groups of three."""
     table = pa.table({name: [f"{name} {row}" for row in range(10)] for name in PASSAGES.names})
     pq.write_table(table, tmp_path / "passages.parquet", row_group_size=3)
-    return table
-
-
-@pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], []])
-def test_rows_are_taken_in_their_order(tmp_path, passages, rows):
-    assert take_passages(tmp_path, np.array(rows)).equals(passages.take(pa.array(rows, pa.int64())))
-
-
-@pytest.mark.parametrize("rows", [1, 3, 99])
-def test_passages_stream_in_tables_for_any_row_groups(tmp_path, passages, rows):
-    found = list(stream_passages(tmp_path, rows=rows))
-    assert max(map(len, found)) <= rows
-    assert pa.concat_tables(found).equals(passages)
-    for first, last in ((2, 4), (3, 6), (7, None), (4, 4)):
-        part = stream_passages(tmp_path, rows=rows, first=first, last=last)
-        names = [name for table in part for name in table["text"].to_pylist()]
-        assert names == passages["text"].to_pylist()[first:last]
+    assert take_passages(tmp_path, np.array(rows)).equals(table.take(pa.array(rows, pa.int64())))
 
 
 # --- arrays, runs, measures -----------------------------------------------------------------------
@@ -66,21 +49,6 @@ def test_arrays_are_written_as_numpy_saves_them_whole_or_in_parts(tmp_path, kind
     saved = (tmp_path / "saved.npy").read_bytes()
     assert {(tmp_path / f"{name}.npy").read_bytes() for name in ("grown", "written")} == {saved}
     np.testing.assert_array_equal(read_array(tmp_path / "grown.npy"), whole)
-
-
-@pytest.mark.parametrize("lengths", [[2, 0, 3, 1, 0, 2], [0, 0], [1], []])
-def test_runs_are_read_as_they_were_written(tmp_path, lengths):
-    rng = np.random.default_rng(0)
-    ranked = [rng.integers(0, 99, length).astype(np.int32) for length in lengths]
-    scores = [rng.random(length, np.float32) for length in lengths]
-    write_run(tmp_path / "run.parquet", Run.of(ranked, scores))
-    run = read_run(tmp_path)
-    assert len(run) == len(lengths) and run.starts.dtype == np.int64
-    for query in range(len(lengths)):
-        expected = (ranked[query], scores[query])
-        for found, values in zip(run.ranked(query), expected, strict=True):
-            np.testing.assert_array_equal(found, values)
-            assert found.dtype == values.dtype and found.flags.writeable
 
 
 @pytest.mark.parametrize("name", ["007", "1e5", "true", "NA", "a\rb", 'a"\tb\n', "\ufeffq"])

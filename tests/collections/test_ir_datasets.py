@@ -30,11 +30,6 @@ CORPUS = [
     {"_id": "q1", "title": "", "text": "what is  tea", "metadata": {}},
     {"_id": "doc2", "title": "", "text": "", "metadata": {}},
 ]
-COUNTS = {  # of docs, queries and qrels
-    "msmarco-passage": (3,), "msmarco-passage/train": (None, 2, 1),
-    "msmarco-passage/train/judged": (None, 1), "msmarco-passage/trec-dl-2019": (None, 2, 2),
-    "msmarco-passage/trec-dl-2019/judged": (None, 1), "beir/nq": (3, 2, 3),
-}  # fmt: skip
 
 
 def tar(members):
@@ -76,30 +71,25 @@ TITLES = tar({"marco/para.title.txt": "0\tTea\n2\tBread\n"})
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """A fresh ir_datasets with an empty home, the miniatures' lists and no network; return the
+    """A fresh ir_datasets with an empty home, the miniatures' checksums and no network; return the
     folder of published files.
     """
     folder = tmp_path / "published"
-    lists = {}
-    for name in ("downloads", "metadata"):
-        lists[f"{name}.json"] = json.loads(pkgutil.get_data("ir_datasets", f"etc/{name}.json"))
+    downloads = json.loads(pkgutil.get_data("ir_datasets", "etc/downloads.json"))
     folder.mkdir()
     for (family, key), content in PUBLISHED.items():
-        known = lists["downloads.json"][family][key]
+        known = downloads[family][key]
         known["expected_md5"] = hashlib.md5(content).hexdigest()
         (folder / known["url"].rpartition("/")[2]).write_bytes(content)
     (folder / "marco.tar.gz").write_bytes(TITLES)
-    for name, counts in COUNTS.items():
-        parts = zip(("docs", "queries", "qrels"), counts, strict=False)
-        lists["metadata.json"][name] |= {part: {"count": count} for part, count in parts if count}
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("IR_DATASETS_DL_TRIES", "1")
     monkeypatch.setenv("IR_DATASETS_SMALL_FILE_SIZE", "0")
     packaged = pkgutil.get_data
 
     def data(package, name):
-        changed = lists.get(name.rpartition("/")[2])
-        return json.dumps(changed).encode() if changed else packaged(package, name)
+        is_changed = name.endswith("downloads.json")
+        return json.dumps(downloads).encode() if is_changed else packaged(package, name)
 
     def offline(url, **_):
         raise requests.ConnectionError("no network", request=requests.Request("GET", url).prepare())

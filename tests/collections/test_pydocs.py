@@ -16,15 +16,10 @@ VERSIONS = {"pandas": "3.1.1", "scipy": "1.17.1"}
 SMOKE = "8b9b9f18bd82af6f68ff3fc383f56b992adf28489111083837ab744dc1c3839c"
 
 
-def sentences(seed, words=40):
+def text(seed):
     """Made-up words."""
     rng = random.Random(seed)
-    return ["".join(rng.choices("abcde", k=5)) for _ in range(words)]
-
-
-def text(seed):
-    """Made-up words as a text."""
-    return " ".join(sentences(seed))
+    return " ".join("".join(rng.choices("abcde", k=5)) for _ in range(40))
 
 
 # --- the collection -------------------------------------------------------------------------------
@@ -157,9 +152,13 @@ def test_the_prose_of_a_docstring_is_kept():
 # --- division -------------------------------------------------------------------------------------
 
 
-def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
-    """Of 38 trigrams, 6 other words at the end leave 32 of 44 in common, 7 leave 31 of 45."""
-    words = sentences(1)
-    ends = [sentences(f"new {number}", number) for number in (0, 6, 7)]
-    texts = [" ".join([*words[: 40 - len(end)], *end]) for end in ends]
-    assert division.near_duplicates([texts[0].upper(), text(2), *texts[1:]]) == [(0, 2)]
+def test_bodies_in_other_case_are_one_passage_and_a_summary_of_four_is_no_query():
+    """The smoke collection has all other cases."""
+    entries = [("a.f", "Read a file", text(1)), ("a.g", "Load it all", text(1).upper())]
+    passages, judged = division.divide(entries, held_out=True)
+    assert passages["name"].tolist() == ["a.f"]
+    assert judged["text"].tolist() == ["Read a file", "Load it all"]
+    entries = [(f"a.f{row}", "Read a file", text(row)) for row in range(4)]
+    assert len(division.divide(entries[:3], held_out=True)[1]) == 3
+    passages, judged = division.divide(entries, held_out=True)
+    assert len(passages) == 4 and judged.empty, "a template"

@@ -13,10 +13,10 @@ import faiss
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from made_up import run_of
 from small_collections import stored
 from tiny_training import stage, untrained
 
-from cdmae.collections import pair_rows
 from cdmae.errors import InputError
 from cdmae.exporting import folder, graph
 from cdmae.exporting.triples import Training, export
@@ -123,7 +123,6 @@ def test_missing_packages_and_vectors_of_other_passages_are_refused(tiny, tmp_pa
 # --- triples --------------------------------------------------------------------------------------
 
 
-TEXTS = [f"passage number {row}" for row in range(8)]
 POSITIVES = {"q0": [0, 1], "q1": [2], "q2": [3]}
 MINED = {"q0": [4, 0, 5, 6], "q1": [7, 2, 0], "q2": [3]}  # q2 has no negative
 
@@ -133,49 +132,36 @@ def training(tmp_path):
     """Three training queries with a run over them, in which relevant passages occur, too; the
     teacher scores passage p of query q by 10 q + p.
     """
-    passages = [(f"p{row}", "T", text) for row, text in enumerate(TEXTS)]
+    passages = [(f"p{row}", "T", f"passage {row}") for row in range(8)]
     asked = {name: f"query {name}" for name in POSITIVES}
     judged = [(name, f"p{row}", 1) for name, found in POSITIVES.items() for row in found]
     stored(tmp_path / "collection", passages, {"train": asked}, {"train": judged})
-    ranked = [np.array(found, np.int32) for found in MINED.values()]
-    scores = [np.arange(len(found), 0, -1, dtype=np.float32) for found in MINED.values()]
-    write_run(tmp_path / "negatives.parquet", Run.of(ranked, scores))
+    write_run(tmp_path / "negatives.parquet", run_of(*MINED.values()))
     taught = [10 * query + np.arange(8, dtype=np.float32) for query in range(3)]
     write_run(tmp_path / "teacher.parquet", Run.of([np.arange(8, dtype=np.int32)] * 3, taught))
     drawing = Drawing("train", depth=10, group=2, random_negatives=0, seed=0)
     return Training(tmp_path / "collection", tmp_path / "negatives.parquet", drawing)
 
 
-def read(path):
-    """The pairs of a file: for each query, its positives, its negatives and all scores by text."""
-    found = {}
-    for _, pair in pair_rows.read(path):
-        positives, negatives, scores = found.setdefault(pair.query, (set(), [], {}))
-        positives |= {passage.text.removeprefix("T ") for passage in pair.positives}
-        negatives[:] = [passage.text.removeprefix("T ") for passage in pair.negatives]
-        listed = [passage.text.removeprefix("T ") for passage in pair.positives] + negatives
-        scores.update(zip(listed, pair.scores, strict=bool(pair.scores)))
-    return found
-
-
-def test_rows_are_read_back_as_the_groups_with_the_same_number_of_negatives(tmp_path, training):
+@pytest.mark.parametrize("is_taught", [False, True])
+def test_rows_are_the_training_s_groups_in_the_columns_of_the_library(
+    tmp_path, training, is_taught
+):
+    teacher = tmp_path / "teacher.parquet" if is_taught else None
     output = tmp_path / "triples.jsonl"
-    assert export(output, training, 2) == (3, 1)
-    assert read(output) == {
-        "query q0": ({TEXTS[0], TEXTS[1]}, [TEXTS[4], TEXTS[5]], {}),
-        "query q1": ({TEXTS[2]}, [TEXTS[7], TEXTS[0]], {}),
-    }
+    assert export(output, replace(training, teacher=teacher), 2)[0] == 3
+    expected = []
+    for query, *group in ((0, 0, 4, 5), (0, 1, 4, 5), (1, 2, 7, 0)):
+        texts = [f"T passage {row}" for row in group]
+        row = {"anchor": f"query q{query}", "positive": texts[0]}
+        row |= {"negative_1": texts[1], "negative_2": texts[2]}
+        scores = {"label": [10.0 * query + passage for passage in group]}
+        expected.append(row | scores if is_taught else row)
+    assert [json.loads(line) for line in output.read_text().splitlines()] == expected
+
+
+def test_queries_with_fewer_negatives_are_left_out_and_too_few_are_refused(tmp_path, training):
+    output = tmp_path / "triples.jsonl"
     assert export(output, training, 3) == (2, 2)
-    assert read(output).keys() == {"query q0"}
     with pytest.raises(InputError, match="expected a smaller --negatives"):
         export(output, training, 4)
-
-
-def test_a_teacher_scores_every_passage_in_the_columns_of_the_library(tmp_path, training):
-    output = tmp_path / "triples.jsonl"
-    export(output, replace(training, teacher=tmp_path / "teacher.parquet"), 2)
-    assert json.loads(output.read_text().splitlines()[0]) == {
-        "anchor": "query q0", "positive": "T passage number 0", "negative_1": "T passage number 4",
-        "negative_2": "T passage number 5", "label": [0.0, 4.0, 5.0],
-    }  # fmt: skip
-    assert read(output)["query q1"][2] == {TEXTS[2]: 12, TEXTS[7]: 17, TEXTS[0]: 10}

@@ -5,14 +5,15 @@ import json
 import random
 import re
 import shutil
+from functools import partial
 
 import huggingface_hub.constants
 import pytest
-from proposal_data import beir, jsonl, pairs, passage, retriever, texts
+from proposal_data import beir, pairs, passage, retriever, texts
+from small_collections import write_lines
 
 from cdmae import commands
 from cdmae.commands import configs, proposing
-from cdmae.config import splits
 from cdmae.config.load import load
 from cdmae.config.reading import gather, read_yaml
 from cdmae.errors import InputError
@@ -21,33 +22,77 @@ from cdmae.proposal import encoders, recipe
 from cdmae.proposal.survey import Survey
 from cdmae.tokens.tokenise import load_tokenizer
 
+MOST_LINES = 40
+BOTH = ("dev", "test")
+TENTHS = {"dev": 0.1, "test": 0.1}
+MINE, MADE = ("mine", "dev"), ("made", "dev")
 
-def test_pairs_without_splits_are_held_out(new, tmp_path):
-    config, printed = new(pairs(tmp_path / "questions.csv"))
-    assert config.collections["mine"].settings.holdout == {"dev": 0.1, "test": 0.1}
-    assert config.evaluation.collections == {"mine": ("dev", "test")}
-    assert config.systems["fused"].tuned_on == ("mine", "dev")
-    assert config.results == "results/questions"
-    assert config.encoders["base"].masked_by_importance
-    assert "100 passages" in printed and "train 100" in printed and "WARNING" not in printed
+
+@pytest.fixture
+def new(tmp_path, monkeypatch, capsys):
+    """A function that runs the command, and returns the config and what was printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+    def run(*words):
+        commands.command(["new", "--force", *map(str, words)])
+        text = (tmp_path / "my.yaml").read_text()
+        assert len(text.splitlines()) <= MOST_LINES
+        values = gather(tmp_path / "none.yaml", [tmp_path / "my.yaml"])
+        with contextlib.chdir(proposing.ROOT):  # where a run looks for relative paths
+            return load(values), capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def at_hub(tmp_path, monkeypatch, tiny_bert):
+    """A hub that answers, and the folder with the small files of its only model, a retriever."""
+    folder = retriever(tmp_path / "snapshot", tiny_bert, "Pooling", pooling={})
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(folder))
+    return folder
+
+
+# --- layouts --------------------------------------------------------------------------------------
+
+
+def asked(folder, number):
+    """Write documents, and a table of real questions; return the words of the command."""
+    lines = [f"what is number {row},page{row % 40}.md\n" for row in range(number)]
+    table = folder.with_name("asked.csv")
+    table.write_text("Question,File\n" + "".join(lines))
+    return texts(folder), "--questions", table
 
 
 @pytest.mark.parametrize(
-    ("judged", "tuned", "deciding"),
+    ("write", "holdout", "tuned", "mine", "made"),
     [
-        ({"dev": 30, "test": 30}, ("mine", "dev"), ("mine", "dev")),
-        ({"test": 30, "validation": 40}, ("mine", "validation"), ("mine", "validation")),
-        ({"test": 30}, ("made", "dev"), ("made", "dev")),
+        (lambda path: pairs(path.with_suffix(".csv")), TENTHS, MINE, BOTH, None),
+        (partial(beir, train=60, test=20), {"dev": 0.1}, MINE, ("test", "dev"), None),
+        (partial(beir, train=60, dev=20, test=20), {}, MINE, BOTH, None),
+        (partial(beir, dev=30, test=30), {}, MINE, BOTH, BOTH),
+        (partial(beir, test=3, validation=4), {}, ("mine", "validation"), ("test", "validation"), BOTH),
+        (partial(beir, test=30), {}, MADE, ("test",), BOTH),
+        (texts, {}, MADE, (), BOTH),
+        (partial(asked, number=20), {}, MADE, ("test",), BOTH),
+        (partial(asked, number=300), TENTHS, MINE, BOTH, None),
     ],
-)
-def test_judged_queries_choose_where_nothing_is_labelled_for_training(
-    new, tmp_path, judged, tuned, deciding
+)  # fmt: skip
+def test_queries_of_each_layout_train_choose_and_are_reported(
+    new, tmp_path, write, holdout, tuned, mine, made
 ):
-    config, _ = new(beir(tmp_path / "questions", **judged))
-    assert config.collections["made"].source == "pseudo"
+    """Labels are for training; without them, queries are made from the text."""
+    data = write(tmp_path / "my data")
+    config, printed = new(*(data if isinstance(data, tuple) else [data]))
+    assert config.results == "results/my-data" and "passages" in printed
+    assert config.collections["mine"].settings.holdout == holdout
+    evaluated = {"mine": mine, "made": made} if made else {"mine": mine}
+    assert config.evaluation.collections == evaluated
     assert config.systems["fused"].tuned_on == tuned
-    found = splits.roles(config)
-    assert (found.deciding, found.reported) == (deciding, ("mine", "test"))
+    assert config.stages["stage1"].collection == ("made" if made else "mine")
+    assert config.encoders["base"].collection == config.starts["small"].collection == "mine"
+    assert config.encoders["base"].masked_by_importance
+    assert configs.chosen_collection(config, None) == "mine"
 
 
 def test_a_published_retriever_is_measured_without_training(new, tmp_path, tiny_bert):
@@ -55,53 +100,13 @@ def test_a_published_retriever_is_measured_without_training(new, tmp_path, tiny_
     config, _ = new(folder, "--no-train", "--encoder", tiny_bert)
     assert not config.stages and [*config.systems] == ["bm25", "published", "fused"]
     assert config.systems["fused"].tuned_on == ("mine", "dev")
-    assert config.evaluation.collections == {"mine": ("dev", "test")}
+    assert config.evaluation.collections == {"mine": BOTH}
 
 
-@pytest.mark.parametrize(
-    ("judged", "holdout", "evaluated"),
-    [
-        ({"train": 60, "test": 20}, {"dev": 0.1}, ("test", "dev")),
-        ({"train": 60, "dev": 20, "test": 20}, {}, ("dev", "test")),
-    ],
-)
-def test_a_folder_in_beir_s_layout_keeps_its_splits(new, tmp_path, judged, holdout, evaluated):
-    config, _ = new(beir(tmp_path / "mine", **judged))
-    assert config.collections["mine"].settings.holdout == holdout
-    assert config.evaluation.collections == {"mine": evaluated}
-
-
-def test_a_folder_of_text_gets_queries_from_the_text(new, tmp_path):
-    config, _ = new(texts(tmp_path / "notes"))
-    assert config.collections["made"].source == "pseudo"
-    assert config.collections["made"].settings.of["path"] == str(tmp_path / "notes")
-    assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ()}
-    assert configs.chosen_collection(config, None) == "mine"
-    assert config.stages["stage1"].collection == "made"
-    assert config.encoders["base"].collection == config.starts["small"].collection == "mine"
-
-
-def test_few_texts_have_a_warning(new, tmp_path):
-    _, printed = new(texts(tmp_path / "ten", number=10))
-    assert "WARNING: 30 queries" in printed
-
-
-@pytest.mark.parametrize("number", [20, 300])
-def test_real_questions_measure_and_many_also_train(new, tmp_path, number):
-    folder = texts(tmp_path / "docs")
-    table = tmp_path / "asked.csv"
-    lines = [f"what is number {row},page{row % 40}.md\n" for row in range(number)]
-    table.write_text("Question,File\n" + "".join(lines))
-    config, _ = new(folder, "--questions", table)
-    settings = config.collections["mine"].settings
-    if number == 20:
-        assert settings.questions == {"test": str(table)}
-        assert config.evaluation.collections == {"made": ("dev", "test"), "mine": ("test",)}
-        assert config.stages["stage1"].collection == "made"
-    else:
-        assert settings.questions == {"train": str(table)}
-        assert settings.holdout == {"dev": 0.1, "test": 0.1}
-        assert config.evaluation.collections == {"mine": ("dev", "test")}
+@pytest.mark.parametrize(("number", "is_few"), [(10, True), (34, False)])
+def test_few_texts_have_a_warning(new, tmp_path, number, is_few):
+    _, printed = new(texts(tmp_path / "some", number=number))
+    assert ("WARNING: 30 queries" in printed) == is_few == ("WARNING" in printed)
 
 
 def test_columns_with_other_names_are_options(new, tmp_path):
@@ -114,7 +119,7 @@ def test_a_table_of_texts_without_queries_is_documents(new, tmp_path):
     """Such as pyserini's: ids and contents, in any folder."""
     rng = random.Random(6)
     rows = [{"id": f"d{row}", "contents": passage(rng).capitalize()} for row in range(60)]
-    table = jsonl(tmp_path / "docs/docs.jsonl", rows)
+    table = write_lines(tmp_path / "docs/docs.jsonl", rows)
     config, printed = new(tmp_path / "docs")
     assert config.collections["mine"].settings.path == str(table)
     assert "text: 60 passages" in printed
@@ -124,7 +129,7 @@ def test_a_data_set_of_the_hub_is_read_by_its_tables(new, tmp_path):
     folder = tmp_path / "set"
     table = pairs(folder / "train-00000-of-00001.csv")
     (folder / "README.md").write_text("# A data set\n\nIt has pairs. They are from the web.\n")
-    corpus = jsonl(folder / "corpus.jsonl", [{"_id": "p1", "title": "", "text": "a passage"}])
+    corpus = write_lines(folder / "corpus.jsonl", [{"_id": "p1", "title": "", "text": "a passage"}])
     config, printed = new(folder)
     settings = config.collections["mine"].settings
     assert (settings.path, settings.corpus) == (str(table), str(corpus))
@@ -283,36 +288,33 @@ def test_the_hub_is_used_where_it_answers(new, tmp_path, at_hub):
     assert "published" not in config.systems
 
 
+CROSS = {"architectures": ["BertForSequenceClassification"]}
+
+
 @pytest.mark.parametrize(
-    ("file", "content", "named"),
+    ("files", "named"),
     [
-        ("config_sentence_transformers.json", {"model_type": "MultiVectorEncoder"}, "word-piece"),
-        ("config.json", {"model_type": "deberta-v2"}, "deberta-v2"),
-        ("1_Pooling/config.json", {"pooling_mode_max_tokens": True}, "pooling max"),
-        ("1_Pooling/config.json", {"pooling_mode": ["cls", "mean"]}, r"pooling cls\+mean"),
-        ("modules.json", [{"type": "models.Dense"}], "module Dense"),
-        ("1_SpladePooling/config.json", {"pooling_strategy": "sum"}, "pooling_strategy sum"),
+        ({"config_sentence_transformers": {"model_type": "MultiVectorEncoder"}}, "word-piece"),
+        ({"config": {"model_type": "deberta-v2"}}, "deberta-v2"),
+        ({"1_Pooling/config": {"pooling_mode_max_tokens": True}}, "pooling max"),
+        ({"1_Pooling/config": {"pooling_mode": ["cls", "mean"]}}, r"pooling cls\+mean"),
+        ({"modules": [{"type": "models.Dense"}]}, "module Dense"),
+        ({"1_SpladePooling/config": {"pooling_strategy": "sum"}}, "pooling_strategy sum"),
+        ({"modules": [], "config": CROSS}, "SequenceClassification"),
     ],
 )
-def test_a_model_of_which_training_would_lose_a_part(new, tmp_path, at_hub, file, content, named):
-    (at_hub / file).parent.mkdir(exist_ok=True)
-    (at_hub / file).write_text(json.dumps(content))
+def test_a_model_of_which_training_would_lose_a_part(new, tmp_path, at_hub, files, named):
+    for name, content in files.items():
+        write_lines(at_hub / f"{name}.json", [content])
     with pytest.raises(InputError, match=f"^--encoder.* a/model.*{named}"):
         new(pairs(tmp_path / "q.csv"), "--encoder", "a/model")
-
-
-def test_a_cross_encoder_is_no_retriever(new, tmp_path, at_hub):
-    (at_hub / "modules.json").unlink()
-    (at_hub / "config.json").write_text('{"architectures": ["BertForSequenceClassification"]}')
-    with pytest.raises(InputError, match="^--encoder.* a/reranker .*SequenceClassification"):
-        new(pairs(tmp_path / "q.csv"), "--encoder", "a/reranker")
 
 
 def test_lengths_are_in_word_pieces_of_the_tokenizer(new, tmp_path, tiny_bert):
     """A word of this code has many pieces: estimates by words would cut its passages."""
     words = " ".join(f"xml_http{number}_request" for number in range(20))
     rows = [{"query": f"what is {row}", "positive": f"{words} {row}"} for row in range(40)]
-    config, _ = new(jsonl(tmp_path / "code.jsonl", rows), "--encoder", tiny_bert)
+    config, _ = new(write_lines(tmp_path / "code.jsonl", rows), "--encoder", tiny_bert)
     count = len(load_tokenizer(tiny_bert)(words)["input_ids"])
     longest = config.stages["stage1"].passage_length
     assert longest in (count + -count % 16, 64)  # or the model's own limit

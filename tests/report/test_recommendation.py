@@ -82,7 +82,6 @@ def with_fusion(folder, share, **changes):
     held_out = (share or 1.0) * run.values[system, DEV, "RR@10"].iloc[:, 0]
     about = {"systems": ["bm25", "cdmae-stage3"], "weights": [0.8, 0.2]}
     about |= {"on": [*DEV], "measure": "RR@10", "held_out": dict(held_out)}
-    run.at("fusion", system="fused").parent.mkdir(parents=True, exist_ok=True)
     write_json(run.at("fusion", system="fused"), about)
     return Facts(run.config, run.circumstances)
 
