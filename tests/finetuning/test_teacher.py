@@ -49,8 +49,9 @@ def test_a_denoised_loss_omits_what_the_teacher_prefers(tiny, tmp_path, teacher)
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     task = task_in_float64(tiny, recipe, folder, teacher=teacher)
     rows = np.arange(6)
-    batch = task.draw(rows, 0)
-    plain = replace(task, stage=replace(recipe, denoise=0.0)).draw(rows, 0)
+    epoch = 5  # in which positives are the best, and no worst ones, and temperatures differ
+    batch = task.draw(rows, epoch)
+    plain = replace(task, stage=replace(recipe, denoise=0.0)).draw(rows, epoch)
     own = np.arange(6)
     removed = batch.excluded.reshape(6, 6, 4)[own, own]
     margins = (batch.teacher - batch.teacher[:, :1]) / 2.0
