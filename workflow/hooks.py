@@ -138,7 +138,8 @@ class Terminal:
         self.results = results
         self.jobs: list[Job] = []  # of the run, once they are known
         self.started: dict[int, int] = {}  # the number of a job, also when it is tried again
-        self.failed: dict[int, str] = {}  # logs, by the number of the job
+        # logs, and what Snakemake's executor says, by the number of the job
+        self.failed: dict[int, tuple[str, str]] = {}
 
     def __call__(self, record: logging.LogRecord) -> bool:
         """Return whether Snakemake prints a record, perhaps with other words."""
@@ -146,9 +147,10 @@ class Terminal:
         quiet = set(self.workflow.output_settings.quiet or ())
         is_brief = {Quietness.RULES, Quietness.PROGRESS} <= quiet
         if event == LogEvent.JOB_ERROR and record.log:
-            self.failed[record.jobid] = record.log[0]
+            said = " ".join((record.rule_msg or "").split())
+            self.failed[record.jobid] = record.log[0], said
             if is_brief:
-                words = f"{record.rule_name} has failed: {record.log[0]} {record.rule_msg or ''}"
+                words = f"{record.rule_name} has failed: {record.log[0]} {said}"
                 _say(record, textwrap.shorten(printable(words), LONGEST, placeholder=" ..."))
         elif event == LogEvent.JOB_FINISHED:
             self.failed.pop(record.job_id, None)  # an earlier attempt
@@ -205,12 +207,14 @@ class Terminal:
 
     def fail(self) -> None:
         """Print the reason for each failed job from its log, the first failure last."""
-        for path in reversed(self.failed.values()):
+        for path, of_executor in reversed(self.failed.values()):
             said = Path(path).read_text(errors="replace").strip() if Path(path).is_file() else ""
             sentences = re.findall(r"^cdmae: .*", said, re.MULTILINE)
             last = said.split("\n")[-1]
             reason = sentences[-1] if sentences else last
-            if not sentences and "Traceback" not in said:
+            if not said and of_executor:  # such as a submission that SLURM refuses
+                reason = of_executor
+            elif not sentences and "Traceback" not in said:
                 reason = f"it was killed, perhaps for using too much memory; its last line: {last}"
             _print_last(f"{path}: {reason}")
 

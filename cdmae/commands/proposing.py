@@ -61,6 +61,7 @@ def new(
     Parquet) or documents (.txt, .md, .rst, .html). It may also be a single table. If the plan
     fails, no config is written. The results folder is named after FOLDER and --to.
     """
+    from cdmae.collections.folders import table_at
     from cdmae.plan import machine, plan
     from cdmae.proposal import encoders, recipe, survey
 
@@ -74,7 +75,7 @@ def new(
     if questions:
         if kind != "text":
             raise InputError(f"--questions is for documents, but {folder} is read as {kind}")
-        asked = str(Path(os.path.expanduser(questions)).resolve())
+        asked = str(table_at(questions, "--questions").resolve())
         settings["questions"] = {"test": asked}
     found = survey.survey(kind, path, settings)
     if questions and found.judged["test"] >= ENOUGH:

@@ -63,8 +63,8 @@ def published(model: str, language: str) -> Encoder | None:
                 f"provides ({cause(error)}); check the path or the name"
             ) from None
         say(
-            "the hub does not answer: initial weights will be random; "
-            "to begin with a published model, give --encoder FOLDER"
+            "the hub does not answer: initial weights will be random, which few labels do not "
+            "train beyond BM25; to begin with a published model, give --encoder FOLDER"
         )
         return None
     return _described(name, folder)

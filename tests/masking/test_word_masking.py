@@ -5,14 +5,18 @@ what it chooses.
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from test_masking import KEY, batch_of, random_batch, words_of
+from transformers import BertTokenizer
 
 from cdmae import masking
+from cdmae.config.encoders import STRATEGIES
+from cdmae.config.importance import Importance
 from cdmae.errors import InputError
-from cdmae.importance import ngrams
+from cdmae.importance import ami, ngrams
 from cdmae.masking import Corpus, Side, choose
 from cdmae.masking.strategies import pmi_span
 from cdmae.masking.strategies.span import length
@@ -37,6 +41,22 @@ def corpus(texts=TEXTS, pieces=PIECES, estimate=None):
     return Corpus(
         tokens, Vocabulary(len(pieces), 0, 2, 3, 4, special, ordinary, begins), estimate=estimate
     )
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_has_a_number_for_every_word_piece(tmp_path, name):
+    texts = [*TEXTS * 10, *["bb"] * 100]  # collocations cover at most half of a collection
+    tokens = corpus(texts).tokens
+    ngrams.count_to(tmp_path / "ngrams", tokens)
+    formula = Importance().formula()
+    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, formula)
+    vocabulary = {piece: index for index, piece in enumerate(PIECES)}
+    BertTokenizer(vocab=vocabulary).save_pretrained(tmp_path / "tokenizer")
+    read = corpus(texts, estimate=tmp_path / "importance")
+    read = replace(read, tokenizer=tmp_path / "tokenizer")
+    for found in masking.values([name], read).values():
+        assert found.dtype == np.float16 and found.shape == tokens.ids.shape
+        assert np.isfinite(found).all()
 
 
 # --- 1 / frequency, and inverse document frequency ------------------------------------------------

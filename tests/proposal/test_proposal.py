@@ -195,6 +195,7 @@ def unfit(tmp_path):
         ("set", "data, triplets"),
         ("untrained", "train.csv"),
         (". --source toy", "--source"),
+        ("good.csv --questions none.csv", "--questions is none.csv"),
         ("good.csv --questions good.csv", "good.csv, line 2"),
         ("good.csv --questions good.csv --source pairs", "--questions"),
         ("good.csv --encoder a/b", "--encoder is a/b"),

@@ -124,7 +124,8 @@ def test_made_queries_choose_only_where_people_asked_too_few(tmp_path, asked, de
     values["systems"]["fused"] |= tuned
     targets = {"made": {"dev": 50}, "mine": {"test": asked}} if asked else {"made": {"dev": 50}}
     run = synthetic_run.make(tmp_path, values, targets=targets, trained=False)
-    words, _ = first_screen(run, tmp_path / "report")
+    words, table = first_screen(run, tmp_path / "report")
+    assert table.loc["bm25", "exceeds"] == table.loc["mae-stage1", "#"]
     too_few = f"the {asked} queries of mine test are too few to choose"
     assert ("were made from its passages, not asked by people" in words) == (asked < 30)
     assert (too_few in words) == (asked == 29)

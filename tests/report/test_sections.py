@@ -93,6 +93,7 @@ def test_no_text_of_a_run_is_read_as_markup(tmp_path):
     path = run.at("masked_terms", encoder="cdmae")
     write_json(path, dict.fromkeys(("uniform", "importance"), terms))
     page = page_of(run, tmp_path / "report")
+    assert "Masks of cdmae" in page
     assert "<script>alert" not in page and "a<b>" not in page and "49" not in page.split("</h1>")[0]
     assert "a&lt;b&gt;&amp;$c$_{d}" in page
     figures = re.findall("<svg.*?</svg>", page, re.DOTALL)

@@ -26,18 +26,19 @@ def method(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     figure = _saved(facts, frames)
     masks = _masked(facts)
     named = facts.config.report.methods
-    tested = claims.scored(facts, masks) if named else pd.DataFrame()
+    first = next(iter(masks.values()), None)
+    tested = claims.scored(facts, first) if named else pd.DataFrame()
     scores = tables.html(tested, "Claims of the paper, scored here", texts=TEXTS)
     found = {"figure": figure, "masks": masks, "claims": scores}
     return found if any(found.values()) else None
 
 
-def _masked(facts: Facts) -> dict[str, Any] | None:
-    """Return the words that the masks of the first encoder compared with uniform ones cover."""
+def _masked(facts: Facts) -> dict[str, Any]:
+    """Map encoders to the words that their masks cover; the one compared with uniform is first."""
     pair = planned(facts)
-    encoders = [facts.entry(pair.system).encoder] if pair else []
-    known = [facts.masked_terms.get(name) for name in [*encoders, *facts.masked_terms]]
-    return next(filter(None, known), None)
+    first = [facts.entry(pair.system).encoder] if pair else []
+    known = facts.masked_terms
+    return {name: known[name] for name in dict.fromkeys([*first, *known]) if known.get(name)}
 
 
 def _saved(facts: Facts, frames: Frames) -> Markup:

@@ -82,7 +82,8 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
 def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
     """Make a row per system, best first: its means, and the systems that it exceeds, by letter."""
     shown = columns.overview(facts)
-    if not shown:
+    reported = columns.reported(facts)
+    if reported is None:
         return pd.DataFrame()
     first = [frames.mean(name, shown[0]).value for name in facts.systems]
     ranked = pd.Series(first, facts.systems).sort_values(ascending=False, kind="stable")
@@ -92,7 +93,7 @@ def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
     for column in shown:
         frame[column.name] = [shown_mean(frames.mean(name, column)) for name in names]
     exceeded: dict[str, list[str]] = {name: [] for name in names}
-    for row in frames.compared([EVERY_PAIR], shown[0]).itertuples():
+    for row in frames.compared([EVERY_PAIR], reported).itertuples():
         if row.verdict == "better":
             exceeded[row.system].append(row.reference)
         elif row.verdict == "worse":
