@@ -12,7 +12,6 @@ from scipy import stats
 from cdmae import masking
 from cdmae.config import encoders
 from cdmae.masking import Batch, Side, choose, noise
-from cdmae.masking.strategies._ranking import highest
 from cdmae.masking.strategies.importance import perturb
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -139,18 +138,6 @@ def test_algorithm1_the_pieces_of_a_word_share_their_noise():
             assert len({float(value) for value in values[row, word]}) == 1
     values = perturb(batch, 2.0, "wordpiece", KEY)
     assert len(set(values[batch.candidates].tolist())) > 0.99 * batch.candidates.sum()
-
-
-def test_the_highest_are_those_of_sorting():
-    draw = np.random.default_rng(1)
-    values = draw.choice([-3.5, 0.0, 1e-30, 2.0, 7.0, 3e38], (200, 40)).astype(np.float32)
-    values[:100] = draw.normal(size=(100, 40))
-    candidates = draw.random((200, 40)) < 0.8
-    k = draw.integers(0, candidates.sum(axis=1) + 1)
-    found = highest(replace(random_batch(), candidates=candidates, k=k), values)
-    for row in range(200):
-        order = np.argsort(-values[row][candidates[row]], kind="stable")[: k[row]]
-        assert np.flatnonzero(found[row]).tolist() == sorted(np.flatnonzero(candidates[row])[order])
 
 
 @STRATEGIES

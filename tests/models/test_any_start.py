@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import torch
 from tiny_models import model
-from tiny_pretraining import run, started
+from tiny_pretraining import differences, run, started
 from tiny_tokenizers import KINDS, TEXTS
 from tiny_training import stage, untrained
 
@@ -65,14 +65,12 @@ def test_a_head_that_it_lacks_is_new_and_tied(published, encoder, capfd):
     assert again.config.model_type == family
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(
-    published, encoder, tmp_path, pooling
-):
+def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, encoder, tmp_path):
     """By sentence-transformers, and by transformers of the checkpoint itself."""
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel
 
+    pooling = "mean" if published[1] in ("electra", "mpnet", "xlm-roberta", "gte") else "cls"
     folder = untrained(tmp_path / "model", encoder, stage("retriever", pooling=pooling))
     ours = vectors.encode_queries(folder, SPOKEN)
     theirs = SentenceTransformer(str(folder), device="cpu")
@@ -82,14 +80,11 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(
     read = tokenise.load_tokenizer(published[0])(SPOKEN, **how)
     with torch.no_grad():
         states = AutoModel.from_pretrained(published[0]).eval()(**read).last_hidden_state
-    seen = (
-        read["attention_mask"][..., None]
-        if pooling == "mean"
-        else torch.eye(states.shape[1])[0][:, None]
-    )
-    np.testing.assert_allclose(
-        ((states * seen).sum(1) / (seen + 0 * states).sum(1)).numpy(), ours, atol=1e-5, rtol=1e-5
-    )
+    seen = read["attention_mask"][..., None].float()
+    if pooling == "cls":
+        seen[:, 1:] = 0
+    pooled = (states * seen).sum(1) / seen.sum(1)
+    np.testing.assert_allclose(pooled.numpy(), ours, atol=1e-5, rtol=1e-5)
 
 
 def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_path):
@@ -122,14 +117,7 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
         Mae(start="s", collection="c", **how),
         start=Start(checkpoint=str(published[0])),
     )
-    starts = [Start(checkpoint=str(path)) for path in (encoder, made)]
-    before, after = (checkpoint.start_encoder(start, encoder, 1) for start in starts)
-    assert after.config.model_type == before.config.model_type
-    old = before.state_dict()
-    changed = [
-        name for name, each in after.state_dict().items() if not torch.equal(each, old[name])
-    ]
-    assert len(changed) > 20
+    assert len(differences(encoder, made)) > 20
 
 
 def test_minilm_has_its_published_vectors_as_a_start_and_as_a_foreign_model(minilm, tmp_path):
