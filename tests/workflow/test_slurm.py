@@ -42,19 +42,26 @@ def tiny() -> str:
     for section, names in GONE.items():
         values[section] = values.get(section, {}) | dict.fromkeys(names)
     values["training"] |= {"epochs": 4}
+    values["seed"] = 42
     collections = {"pydocs": ["dev"], "scikit-learn": None, "networkx": None}
     values["evaluation"] = {"collections": collections, "baseline": "bm25"}
     return yaml.safe_dump(values)
 
 
-# What a user of two-node pre-training writes into the profile; and how often this impatient one
-# looks at the queue.
+# What a user of two-node pre-training writes into the profile.
 NODES = ("nodes=2", "gpu=2", "gres=gpu:1", "tasks=2", "tasks_per_gpu=0", "mpi=srun")
 RESOURCES = [f"pretrain:{each}" for each in NODES]
 PROFILE = (
     "--workflow-profile", "workflow/profiles/slurm", "--jobs", "2", "--latency-wait", "20",
-    "--slurm-init-seconds-before-status-checks", "2",
+    "--slurm-init-seconds-before-status-checks", "1",
 )  # fmt: skip
+# The executor asks for the jobs after 1 s, 11 s more, 21 s more and so on; here, every second.
+OFTEN = """\
+  - |
+    from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+    RemoteExecutor.next_seconds_between_status_checks = property(lambda _: 1, lambda *_: None)
+"""
+FIRST = "  - import subprocess\n"
 
 TWIN = """
 import sys
@@ -108,9 +115,10 @@ def cluster(tmp_path_factory):
 def ran(cluster, whole, tmp_path_factory):
     """A run from pre-training to measures, every job a job of SLURM and none interrupted."""
     checkout = whole.copy(tmp_path_factory.mktemp("slurm") / "checkout")
-    for made in ("encoders", "trained", "vectors", "runs", "measures"):
+    for made in ("encoders", "trained", "vectors", "runs/cdmae-stage1", "measures"):
         shutil.rmtree(checkout.results / made)
     (checkout.folder / "tiny.yaml").write_text(tiny())
+    checkout.edit(f"{PROFILE[1]}/profile.yaml", FIRST, OFTEN + FIRST)
     checkout.said = submit(checkout, MEASURES).communicate()[0]
     return checkout
 
