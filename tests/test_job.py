@@ -8,11 +8,14 @@ import textwrap
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Annotated
 
 import pytest
+from annotated_types import Ge
 from snakemake.iocontainers import Namedlist
 
-from cdmae.job import arguments
+from cdmae.fields import Whole, settings
+from cdmae.job import arguments, on_targets
 
 ROOT = Path(__file__).resolve().parent.parent
 # A job as Snakemake gives it to a script, with a file beside it as its input.
@@ -67,16 +70,65 @@ def ended(start, tmp_path):
     return run
 
 
+@settings
+class Recipe:
+    window: Annotated[Whole, Ge(2)] = 4
+    """The number of words."""
+
+
+def takes(
+    *, name: str, recipe: Recipe, model: Path | None, files: list[Path], folder: Path, seed: int, output: Path,
+    threads: int, other: float = 0.5,
+):  # fmt: skip
+    raise AssertionError
+
+
+def named(**values):
+    return Namedlist(fromdict=values)
+
+
+def job(**changed):
+    """A job as Snakemake passes it to a script."""
+    values = {"input": named(), "output": Namedlist(["out"]), "threads": 3, "resources": {}}
+    values |= {"wildcards": named(), "params": named(settings={}, code={})}
+    return SimpleNamespace(**values | changed)
+
+
+def test_arguments_are_the_inputs_settings_wildcards_and_threads_of_their_names():
+    given = job(
+        input=named(files="a", model=Namedlist(), folder=["f/a", "f/b"]),
+        wildcards=named(name="n"),
+        params=named(settings={"recipe": {"window": 3}, "seed": 7}, code={}),
+    )
+    assert arguments(takes, given) == {
+        "name": "n", "recipe": Recipe(window=3), "model": None, "files": [Path("a")],
+        "folder": Path("f"), "seed": 7, "threads": 3, "output": Path("out"),
+    }  # fmt: skip
+
+
+def test_runs_are_listed_target_by_target(tmp_path):
+    targets = [["docs", "dev"], ["docs", "test"], ["more", "test"]]
+    read = named(
+        collections=["c/docs/a", "c/docs/b", "c/more/a"], runs=["r/a/evaluated", "r/b/evaluated"]
+    )
+    written = named(runs=str(tmp_path / "evaluated"))
+    found = on_targets(job(input=read, output=written, params=named(settings={"targets": targets})))
+    assert found["folders"] == [Path("c/docs"), Path("c/more")]
+    assert found["collections"] == [Path("c/docs"), Path("c/docs"), Path("c/more")]
+    assert found["splits"] == ["dev", "test", "test"]
+    files = ["docs.dev.parquet", "docs.test.parquet", "more.test.parquet"]
+    assert found["runs"] == [Path(f"r/{name}/evaluated", file) for file in files for name in "ab"]
+    assert found["outputs"] == [tmp_path / "evaluated" / file for file in files]
+
+
 def test_a_state_is_named_by_settings_code_and_the_content_of_the_inputs(tmp_path):
     def work(state: Path): ...
 
     def name(content="one", settings=1, code=1):
         (tmp_path / "input").write_text(content)
-        params = {"settings": {"a": settings}, "code": {"module": code}, "state": "state"}
-        parts = {"input": {"text": str(tmp_path / "input")}, "params": params, "wildcards": {}}
-        named = {key: Namedlist(fromdict=values) for key, values in parts.items()}
-        job = SimpleNamespace(output=Namedlist(["out"]), threads=3, resources={}, **named)
-        return arguments(work, job)["state"]
+        values = {"settings": {"a": settings}, "code": {"module": code}, "state": "state"}
+        read = named(text=str(tmp_path / "input"))
+        return arguments(work, job(input=read, params=named(**values)))["state"]
 
     names = [name(), name("two"), name(settings=2), name(code=2)]
     assert len(set(names)) == 4 and {each.parent for each in names} == {Path("state")}
@@ -91,6 +143,17 @@ def test_all_that_a_job_and_its_children_print_is_in_the_log_and_nothing_is_read
     run(work, job())
     """
     assert ended(code) == (0, ["of mae ", "from a child"])
+
+
+def test_a_mistake_is_the_last_sentence_and_a_fault_has_its_traceback(ended):
+    code = """
+    def work():
+        raise InputError("window is 1; expected from 2")
+    run(work, job())
+    """
+    assert ended(code) == (1, ["cdmae: window is 1; expected from 2"])
+    status, lines = ended(code.replace("InputError", "KeyError"))
+    assert status == 1 and lines[0].startswith("Traceback") and lines[-1].startswith("KeyError")
 
 
 WAITS = """

@@ -119,6 +119,16 @@ def test_a_mistake_is_refused_by_its_key_and_value(values, path, value, key, nam
     assert named in str(caught.value.several[keys.index(key or path)])
 
 
+def test_a_mistake_has_a_kind(values):
+    values["seed"] = -1
+    values["starts"]["small"]["hight"] = 3
+    del values["systems"]["one"]["encoder"]
+    with pytest.raises(InputError) as caught:
+        load(values)
+    kinds = {mistake.kind for mistake in caught.value.several}
+    assert kinds == {"greater_than_equal", "unexpected_keyword_argument", "missing"}
+
+
 # --- file and line --------------------------------------------------------------------------------
 
 DEFAULT = """\
