@@ -41,7 +41,7 @@ def ending(work: Callable[[], Any]) -> NoReturn:
     except Interrupted as stopped:
         sys.exit(_say(str(stopped) or "stopped by a signal", INTERRUPTED))
     except KeyboardInterrupt:
-        sys.exit(_say("stopped from the keyboard", 128 + signal.SIGINT))
+        sys.exit(_say("stopped from the keyboard; finished work is kept", 128 + signal.SIGINT))
     sys.exit(0)
 
 

@@ -7,6 +7,7 @@ file, or below the heading, are relevant. A question may have several rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -63,8 +64,20 @@ def _answers(row: Row, passages: Sequence[Passage]) -> list[Passage]:
         if place:
             found = [passage for passage in found if _is_at(passage, what, place)]
         if not found:
-            raise row.fault(f"{what} is {show(place)}, of which there is no passage")
+            names = {name for passage in passages for name in _names(passage, what)}
+            near = get_close_matches(place, names, n=1)
+            words = f"; did you mean {show(near[0])}?" if near else ""
+            raise row.fault(f"{what} is {show(place)}, of which there is no passage{words}")
     return found
+
+
+def _names(passage: Passage, what: str) -> list[str]:
+    """Return the id, the paths or the headings of a passage."""
+    if what == "id":
+        return [passage.name]
+    if what == "file":
+        return [passage.file, PurePosixPath(passage.file).name]
+    return [*passage.headings, passage.title]
 
 
 def _is_at(passage: Passage, what: str, place: str) -> bool:
@@ -75,7 +88,7 @@ def _is_at(passage: Passage, what: str, place: str) -> bool:
     if what == "id":
         return passage.name == place
     if what == "heading":
-        return key_of(place) in map(key_of, (*passage.headings, passage.title))
+        return key_of(place) in map(key_of, _names(passage, what))
     path = PurePosixPath("/", passage.file)
     end = f"/{place.lstrip('./')}"
     return any(str(each).endswith(end) for each in (path, path.with_suffix("")))

@@ -120,7 +120,7 @@ ROWS = [
     ("text", {".hidden.txt": "x"}, {"path": "."}, "hidden files"),
     ("text", {"a.txt": b"\xff"}, {"path": "."}, "a.txt, line 1: "),
     ("text", {"a.md": "<!-- -->"}, {"path": "."}, "holds no passages"),
-    (*asked("question,file\nwhy,faq.txt\n"), "asked.csv, line 2: file is faq.txt"),
+    (*asked("question,file\nwhy,faq.txt\n"), "asked.csv, line 2: file is faq.txt, of which there is no passage; did you mean faq.md?"),
     (*asked("question,where\nwhy,here\n"), "asked.csv, line 2: the question has no id"),
     (*asked("question,file\n"), "asked.csv holds no questions"),
     # made of another collection
