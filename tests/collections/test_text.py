@@ -119,6 +119,9 @@ def test_headings_are_titles_and_none_is_lost(tmp_path):
     write_files(tmp_path, {"x.md": "# A\n\n## B\n\nText.\n\n## C\n"})
     rows = [row[1:] for row in text.Settings(path=str(tmp_path)).load().rows()]
     assert rows == [("x: A: B", "Text."), ("x", "C")]
+    write_files(tmp_path, {"index.md": "One.", "guide/index.md": "Two."})
+    titles = [row[1] for row in text.Settings(path=str(tmp_path)).load().rows()]
+    assert titles == ["guide index", "index", "x: A: B", "x"]
 
 
 def test_rows_of_tables_are_not_cut_and_code_can_be_left_out(tmp_path):

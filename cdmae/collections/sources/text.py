@@ -6,8 +6,9 @@ cut, a row of a table never is.
 An empty line separates paragraphs in a passage, and code is indented.
 
 The id of a passage is the path of its file and its number in the file, ``guide/install.md#3``. Its
-title is the name of the file and the heading above it, ``install: On a cluster``. A table instead
-of a folder has one passage per row, with its columns for title, text and id or url.
+title is the name of the file and the heading above it, ``install: On a cluster``; a name that
+several files have is preceded by the folders, ``guide index: On a cluster``. A table instead of a
+folder has one passage per row, with its columns for title, text and id or url.
 
 A folder without documents is read as tables, such as pyserini's (``id``, ``contents``). Hidden
 files and folders, and links that lead outside the folder, are not read.
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -119,11 +121,15 @@ class Settings(Source):
     def _passages(self) -> Iterator[Passage]:
         folder = Path(os.path.expanduser(self.path))
         names: set[str] = set()
-        for file in self.documents():
+        files = self.documents()
+        stems = Counter(file.stem for file in files)
+        for file in files:
             if tables.suffix_of(file):
                 yield from self._rows(file, names)
                 continue
-            stem = re.sub(r"[\W_]+", " ", file.stem).strip()
+            is_unique = stems[file.stem] == 1  # unlike index.md, one per folder
+            place = file.stem if is_unique else str(file.relative_to(folder).with_suffix(""))
+            stem = re.sub(r"[\W_]+", " ", place).strip()
             with tables.opened(file) as opened:
                 text = opened.read().replace("\r\n", "\n")
             path = file.relative_to(folder).as_posix()
