@@ -1,6 +1,7 @@
 """The README's numbers are those of config/expected.csv, with which a run is compared."""
 
 import re
+import runpy
 from functools import partial
 from pathlib import Path
 
@@ -45,6 +46,12 @@ def test_pages_show_the_expected_numbers():
     for configfile, (page, heading) in SECTIONS.items():
         own = numbers[numbers["configfile"] == configfile]
         assert shown(page, heading) == own.groupby("label", sort=False)["value"].agg(list).to_dict()
+
+
+def test_the_figure_shows_the_expected_numbers(tmp_path):
+    runpy.run_path(str(ROOT / "docs/labels.py"))["draw"](tmp_path / "labels.svg")
+    drawn = (tmp_path / "labels.svg").read_text()
+    assert drawn == (ROOT / "docs/labels.svg").read_text(), "run python docs/labels.py"
 
 
 def numbers(*rows):
