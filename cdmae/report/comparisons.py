@@ -112,9 +112,13 @@ def question(facts: Facts, pair: Pair) -> tuple[str, str]:
         return QUESTION, ORDERING[system.kind]
     if pair.reference == facts.bm25:
         return kind, "against BM25"
+    reference = facts.entry(pair.reference)
+    if system.kind == "retriever" and reference.kind == "external":
+        encoder = facts.config.encoders[system.encoder]
+        if facts.config.starts[encoder.start].checkpoint == reference.model:
+            return QUESTION, "training"
     if not set(pair) <= set(retrievers(facts)):
         return kind, "another kind of system"
-    reference = facts.entry(pair.reference)
     if system.encoder == reference.encoder and system.negatives == pair.reference:
         teacher = " and a teacher" if system.is_taught or system.in_batch_teacher else ""
         return QUESTION, f"next stage: hard negatives{teacher}"

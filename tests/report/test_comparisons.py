@@ -56,6 +56,14 @@ def test_a_pair_is_named_by_the_settings_that_it_varies(tmp_path, changes, quest
     assert questions(config, tmp_path)["other", "cdmae-stage1"] == (QUESTION, question)
 
 
+def test_a_published_model_and_what_was_trained_from_it_differ_by_training(tmp_path):
+    config = synthetic_run.config("bm25", "none-stage1")
+    config["starts"]["tiny"] = {"checkpoint": "theirs/model"}
+    config["systems"]["theirs"] = {"kind": "external", "model": "theirs/model"}
+    config["report"]["compare"] = {"none-stage1": ["theirs"]}
+    assert questions(config, tmp_path)["none-stage1", "theirs"] == (QUESTION, "training")
+
+
 @pytest.mark.parametrize(
     ("changes", "compare", "planned"),
     [
