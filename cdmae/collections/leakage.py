@@ -68,7 +68,7 @@ Holdout = Annotated[
     dict[str, Annotated[Real, Gt(0), Lt(1)]],
     Field(
         description="Share of the training queries that moves into each missing split, as in "
-        "{dev: 0.1}; queries with a common relevant passage or text stay together."
+        "{dev: 0.1}; queries that share a passage or text stay together."
     ),
 ]
 HoldoutSeed = Annotated[Natural, Field(description="Seed of the draw of `holdout`.")]

@@ -136,7 +136,7 @@ class Pretraining(Encoder):
     mask_share: Share = 0.8
     """Share of [MASK] among masked tokens [eq. 1]."""
     random_share: Share = 0.1
-    """Share of random ones among masked tokens [eq. 1]."""
+    """Share of random tokens among masked ones [eq. 1]."""
     max_length: Length = 150
     """Longest passage (word-pieces) [4.3]."""
     batch: Positive = 2048
@@ -144,7 +144,7 @@ class Pretraining(Encoder):
     epochs: PositiveReal = 20
     """Passes over the collection [A]."""
     steps: Natural = 0
-    """Number of steps; 0: by `epochs` [A: 86,346]."""
+    """Steps; 0: by `epochs` [A: 86,346]."""
     take_step: Natural = 0
     """Step that gives the weights; 0: the last [A: 80,000]."""
     learning_rate: Rate = 3e-4

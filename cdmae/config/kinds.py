@@ -96,7 +96,7 @@ class Searched(System):
     """A system whose vectors are searched, perhaps among the best passages of another system."""
 
     candidates: Annotated[str, SEARCHING] = ""
-    """For head multi: the system whose best passages are scored; empty: all [ColBERT: BM25]."""
+    """For head multi: system whose best passages are scored; empty: all [ColBERT: BM25]."""
     candidates_depth: Positive = 1000
     """Number of these passages [ColBERT]."""
 
@@ -123,9 +123,9 @@ class Trained(System):
     negatives: Annotated[Name, SEARCHING]
     """System that gives the negatives [3.4]."""
     teacher: Annotated[str, Of("systems")] = ""
-    """The system to distil from; any but a reranker scores only what it ranks [3.4, stage 3]."""
+    """System to distil from; all but rerankers score only what they rank [3.4, stage 3]."""
     once: bool = False
-    """Train it for the first seed only."""
+    """Train for the first seed only."""
 
     def columns(self, config: Config, name: str) -> dict[str, Any]:
         """Return the training collection, the settings of sampling, and the teacher.
@@ -174,15 +174,15 @@ class Retriever(Searched, Trained):
     in_batch_teacher: Annotated[str, Of("systems", ("retriever",))] = ""
     """Second teacher: a retriever that scores all passages of a batch [TAS-B]."""
     joint_teacher: Annotated[str, Of("systems", ("reranker",))] = ""
-    """A reranker that is trained with this retriever, instead of `teacher` [RocketQAv2]."""
+    """Instead of `teacher`: a reranker trained with this retriever [RocketQAv2]."""
     engine: Literal["exact", "lucene", "bm25"] = "exact"
     """Search of sparse vectors; lucene: with weights x 100; bm25: after target recall, with weights
     x 100 as counts [DeepCT].
     """
     k1: Weight = 10.0
-    """With engine bm25: saturation of counts [DeepCT]."""
+    """With engine bm25: its k1 [DeepCT]."""
     b: Share = 0.9
-    """With engine bm25: normalisation by length [DeepCT]."""
+    """With engine bm25: its b [DeepCT]."""
 
     def check(self, config: Config, name: str) -> None:
         """Refuse systems, an engine or candidates that do not fit."""
@@ -204,7 +204,7 @@ class Reranker(Trained):
     reranks: Annotated[Name, Of("systems")]
     """System whose run it reorders."""
     depth: Positive = 100
-    """Number of passages that it reorders."""
+    """Passages that it reorders."""
 
     def parts(self) -> list[str]:
         """Return the name of the system that provides the run to reorder."""
@@ -222,7 +222,7 @@ class Head(System):
     of: Annotated[Name, Of("systems")]
     """Unified retriever."""
     uses: Literal["dense", "sparse"]
-    """The head to search with."""
+    """Head to search with."""
     engine: Engine = "exact"
 
     def check(self, config: Config, name: str) -> None:
@@ -252,7 +252,7 @@ class Bm25(System):
     """Normalisation by length [Anserini]."""
 
     passages: Annotated[dict[str, str], Of("collections")] = EMPTY
-    """For a collection, one of source `expanded` that is indexed instead."""
+    """By collection, one of source `expanded` to index instead."""
 
     def indexed(self, collection: str) -> str:
         """Return the collection whose passages are indexed for the queries of a collection."""
@@ -278,18 +278,18 @@ class External(Searched):
 
     kind: Literal["external"] = "external"
     model: Annotated[HomePath, Field(min_length=1)] = REQUIRED
-    """A retriever for sentence-transformers: a folder, or a name at the hub."""
+    """A sentence-transformers retriever: folder, or name at the hub."""
     head: Literal["auto", "dense", "sparse", "multi"] = "auto"
     """auto: by its files; sparse: SPLADE; multi: ColBERT."""
     engine: Engine = "exact"
     query_length: Natural = 0
-    """Longest query (word-pieces); 0: the model's own."""
+    """Longest query (word-pieces); 0: the model's."""
     passage_length: Natural = 0
-    """Longest passage (word-pieces); 0: the model's own."""
+    """Longest passage (word-pieces); 0: the model's."""
     query_prompt: str = ""
-    """Text before each query; empty: the model's own."""
+    """Text before each query; empty: the model's."""
     passage_prompt: str = ""
-    """Text before each passage; empty: the model's own."""
+    """Text before each passage; empty: the model's."""
 
     def check(self, config: Config, name: str) -> None:
         """Refuse a missing folder, and a search that does not fit its vectors."""
@@ -338,9 +338,9 @@ class Fusion(System):
     of: Annotated[tuple[str, ...], Of("systems"), Field(min_length=2)]
     """Two or more systems."""
     method: Literal["reciprocal_rank", "convex"] = "reciprocal_rank"
-    """Sums 1 / (k + rank) [Cormack et al. 2009], or scaled scores [Bruch et al. 2023]."""
+    """Sums of 1 / (k + rank) [Cormack et al. 2009], or of scaled scores [Bruch et al. 2023]."""
     k: PositiveReal = 60.0
-    """Constant in 1 / (k + rank) [Cormack et al. 2009]."""
+    """Constant in 1 / (k + rank)."""
     weights: tuple[Weight, ...] = ()
     """Weight of each system; empty: equal, unless `tuned_on` chooses them."""
     tuned_on: tuple[str, ...] = ()

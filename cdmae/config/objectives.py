@@ -38,7 +38,7 @@ class EarlyLayers(Layered):
     """An encoder with a head that reads the tokens' states after the early layers."""
 
     early_layers: Natural = 0
-    """Encoder layers before the head's token states; 0: half of all [Condenser]."""
+    """Encoder layers before the head's token states; 0: half [Condenser]."""
 
     def check_layers(self, layers: int, owner: str) -> None:
         """Refuse `early_layers` that leave no late layers in the encoder."""
@@ -88,11 +88,11 @@ class Contriever(Pooled):
 
     objective: Literal["contriever"] = "contriever"
     pooling: Literal["cls", "mean"] = "mean"
-    """Vector: the first token's state, or the mean of all; its retrievers should have the same."""
+    """As below; its retrievers should have the same."""
     crop_least: Rate = 0.05
-    """Shortest crop, as a share of the passage."""
+    """Shortest crop (share of the passage)."""
     crop_most: Rate = 0.5
-    """Longest crop, as a share of the passage."""
+    """Longest crop (share of the passage)."""
     deletion: Share = 0.1
     """Share of deleted tokens."""
     temperature: PositiveReal = 0.05
@@ -172,7 +172,7 @@ class Master(Layered, Decoded):
 
     objective: Literal["master"] = "master"
     complement_ratio: Share = 0.5
-    """Share of words masked in a second pass of the encoder; 0: no such pass."""
+    """Share of words masked in a second pass of the encoder; 0: none."""
 
     @property
     def has_complement(self) -> bool:
@@ -237,7 +237,7 @@ class SimLm(Layered, Decoded):
 
     objective: Literal["simlm"] = "simlm"
     generator: HomePath = ""
-    """A frozen generator with the same vocabulary; empty: a small one is trained."""
+    """A frozen generator with the same vocabulary; empty: trains a small one."""
 
     def check_layers(self, layers: int, owner: str) -> None:
         """Refuse a decoder that is deeper than the encoder."""

@@ -32,31 +32,44 @@ def page(text: str) -> str:
 
 
 def _section(title: str, kinds: dict[str, Any]) -> list[str]:
-    """Return a section: its kinds, and a list for the settings of each class that they share.
+    """Return a section: its kinds with their own settings, then the settings that kinds share.
 
     kinds: classes by the values that select them in a config.
     """
+    owners: dict[type, list[str]] = {}  # class -> the kinds that have its settings
+    for name, kind in kinds.items():
+        for owner in kind.__mro__[::-1]:
+            owners.setdefault(owner, []).append(name)
     lines = [f"## {title}", ""]
     if len(kinds) > 1:
+        selecting = dict.fromkeys(tag for kind in kinds.values() for tag in tags(kind))
+        if selecting:
+            lines += [f"By {' and '.join(f'`{tag}`' for tag in selecting)}:", ""]
         for name, kind in kinds.items():
-            selected = ", ".join(f"{tag}: {value}" for tag, value in tags(kind).items())
-            lines.append(f"- `{selected or name}`: {kind.__doc__.splitlines()[0]}")
+            lines.append(f"- `{name}`: {kind.__doc__.splitlines()[0]}")
+            for owner in kind.__mro__[::-1]:
+                if owners[owner] == [name]:
+                    lines += [f"  {row}" for row in _rows(owner)]
         lines.append("")
-    classes = dict.fromkeys(each for kind in kinds.values() for each in kind.__mro__[::-1])
-    for owner in classes:
-        rows = [
-            _line(key, rule)
-            for key, rule in getattr(owner, "__pydantic_fields__", {}).items()
-            if key in owner.__annotations__ and rule.description and key not in tags(owner)
-        ]
-        having = [name for name, kind in kinds.items() if issubclass(kind, owner)]
+    for owner, having in owners.items():
+        rows = _rows(owner)
+        if not rows or len(kinds) > 1 and len(having) == 1:
+            continue
         lacking = [name for name in kinds if name not in having]
-        if rows and lacking:
+        if lacking:
             fewer = [f"All except {', '.join(lacking)}:", f"Only {', '.join(having)}:"]
             lines += [min(fewer, key=len), ""]
-        if rows:
-            lines += [*rows, ""]
+        lines += [*rows, ""]
     return lines
+
+
+def _rows(owner: type) -> list[str]:
+    """Return a line for each setting that a class adds."""
+    return [
+        _line(key, rule)
+        for key, rule in getattr(owner, "__pydantic_fields__", {}).items()
+        if key in owner.__annotations__ and rule.description and key not in tags(owner)
+    ]
 
 
 def _line(key: str, rule: FieldInfo) -> str:

@@ -113,13 +113,13 @@ class Evaluation:
     )
     """Measures as in ir_measures, such as R(rel=2)@50 or Judged@10 [4.1]."""
     relevant: dict[str, dict[str, Positive]] = EMPTY
-    """Lowest relevant grade of a split if it is not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
+    """Lowest relevant grade of a split, if not 1, as in {msmarco: {dl19: 2}} [TREC DL]."""
     lengths: Annotated[dict[str, Length], Of("collections")] = EMPTY
     """Longest text of a collection, as in {nq: 512} [RetroMAE]."""
     depth: Positive = 1000
     """Passages per query in a run [4.1]."""
     baseline: Annotated[str, Of("systems")] = ""
-    """System with which all others are compared."""
+    """System to compare all others with."""
     keep_vectors: bool = True
     """Keep passages' vectors for `./run search`."""
 
@@ -145,17 +145,17 @@ class Report:
     title: str = "Importance-aware masking for dense retrieval"
     """Heading of the report."""
     compare: dict[str, tuple[str, ...]] = EMPTY
-    """Further systems with which a system, or "*" for all others, is compared, as in {mae-stage1:
-    [bm25]}; by default BM25, or the first system.
+    """Further systems to compare a system, or "*" for all others, with, as in {mae-stage1: [bm25]};
+    default: BM25, or the first system.
     """
     methods: dict[str, str] = EMPTY
     """Systems in the rows of the paper's tables, as in {CDMAE: stage3, "table 3: RetroMAE": own}; a
     new name is added to table 1.
     """
     licence: str = ""
-    """Licence of the trained models at the hub, such as mit."""
+    """Licence of the models at the hub, such as mit."""
     languages: tuple[str, ...] = ()
-    """Languages of the models, by ISO 639 code, such as en."""
+    """Languages of the models, by ISO 639 code."""
 
     def check(self, systems: Iterable[str]) -> None:
         """Refuse names of systems that do not exist."""

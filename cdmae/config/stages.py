@@ -54,11 +54,11 @@ class Stage:
     collection: Annotated[Name, Of("collections")]
     """Collection of the training queries."""
     split: str = "train"
-    """Split of the training queries."""
+    """Its split."""
     train_queries: Natural = 0
-    """Number of training queries; 0: all."""
+    """Training queries; 0: all."""
     depth: Positive = 200
-    """Number of passages that give negatives [4.1; stage 1: 1000]."""
+    """Passages that give negatives [4.1; stage 1: 1000]."""
     queries: Positive = 64
     """Queries per step, on all devices [A; stage 3: 32]."""
     group: Annotated[Whole, Ge(2)] = 32
@@ -76,7 +76,7 @@ class Stage:
     random_negatives: Natural = 10
     """Random negatives per query, besides mined ones [SimLM]."""
     chunk: Positive = 64
-    """Passages per chunk of gradient caching: decides memory and rounding."""
+    """Passages per chunk of gradient caching; affects memory and rounding."""
     precision: Precision = "auto"
     alpha: Weight = 0.2
     """Weight of the contrastive loss next to a teacher's [4.1]."""
@@ -117,7 +117,7 @@ class Retriever(Stage):
     passage_prompt: str = ""
     """Text before each passage [E5, BGE]."""
     in_batch: bool = True
-    """Use other queries' passages as negatives, too [3.4]."""
+    """Use other queries' passages as negatives [3.4]."""
     temperature: Weight = 1.0
     """Divides the scores; 0: by their initial standard deviation [3.4]."""
     distillation: Literal["kl", "margin_mse", "none"] = "kl"
@@ -155,7 +155,7 @@ class Pooled(Retriever):
     """The settings of a dense head, or of the dense part of a unified head."""
 
     pooling: Literal["cls", "mean"] = "cls"
-    """Vector: the first token's state, or the mean of all [SimLM]."""
+    """As in `encoders` [SimLM]."""
     similarity: Literal["dot", "cosine"] = "dot"
     """Dot product of vectors [3.4], or of vectors of length 1 [SimLM]."""
     passage_weight: Share = 0.0
@@ -172,7 +172,7 @@ class Dense(Pooled):
 
     head: Literal["dense"] = "dense"
     topics: Natural = 0
-    """Clusters of queries from which batches are drawn; 0: random batches [TAS-B]."""
+    """Clusters of queries to draw batches from; 0: random batches [TAS-B]."""
 
 
 @settings
@@ -270,7 +270,7 @@ class Reranker(Stage):
 
     kind: Literal["reranker"] = "reranker"
     max_length: Length = 192
-    """Longest query with its passage (word-pieces) [SimLM]."""
+    """Longest query and passage together (word-pieces) [SimLM]."""
     forward_factor: Positive = 4
     """Only the best group / forward_factor passages have gradients [SimLM]."""
     rdrop: Weight = 1.0

@@ -29,14 +29,14 @@ class Start:
     """An encoder's initial weights: a checkpoint, or random weights of BERT base's sizes."""
 
     checkpoint: HomePath = ""
-    """Instead of all other keys: a folder, or a name or name@revision at the Hugging Face hub, of a
+    """Instead of all other keys: folder, or name or name@revision at the Hugging Face hub, of a
     BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM, ModernBERT, NomicBERT or GTE
     [4.1: Shitao/RetroMAE].
     """
     collection: Annotated[str, Of("collections")] = ""
     """Collection of the tokenizer."""
     vocabulary: Annotated[Whole, Ge(100)] = 30522
-    """Number of word-pieces."""
+    """Word-pieces."""
     strip_accents: bool = True
     """Ignore accents of Latin letters."""
     layers: Positive = 12

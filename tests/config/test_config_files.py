@@ -96,7 +96,7 @@ def test_numbers_of_the_command_line(tmp_path):
 
 OVERLAID_ON = {
     "medquad": ["minilm"], "medquad-half": ["minilm", "medquad"], "boolq": ["minilm"],
-    "heads-medquad": ["heads"], "heads-distilled": ["heads"], "untrained": ["nfcorpus"],
+    "heads-medquad": ["heads"], "heads-distilled": ["heads"],
     "evidence-squad": ["evidence"], "evidence-wikipedia": ["evidence"],
     "evidence-medquad": ["evidence"],
     "unlabelled-minilm": ["unlabelled"], "doct5query": ["systems"],

@@ -37,7 +37,7 @@ class Settings(Folder):
     path: str
     """Folder with corpus.jsonl, queries.jsonl, qrels/{split}.tsv, or MTEB's tables."""
     titles: bool = True
-    """Include titles in passages [BEIR]."""
+    """Include titles [BEIR]."""
 
     def parts(self) -> Parts:
         """Find the file of passages, and the files of queries and judgments for each split."""

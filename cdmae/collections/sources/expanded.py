@@ -34,11 +34,11 @@ class Settings(Derived):
     """Passages with appended texts [docT5query]."""
 
     of: Nested
-    """Collection to expand: a `source` and its settings."""
+    """Collection to expand, as in `collections`."""
     texts: HomePath = ""
-    """File with a line per text: passage id, tab, text, in the order of the passages."""
+    """File with lines of passage id, tab, text, in the order of the passages."""
     model: HomePath = ""
-    """Instead of `texts`: a sequence-to-sequence model, a folder or a name at the hub."""
+    """Instead of `texts`: a sequence-to-sequence model's folder, or name at the hub."""
     samples: Annotated[Whole, Ge(1), Le(1000)] = 40
     """Texts per passage."""
     text_length: Annotated[Whole, Ge(2), Le(10_000)] = 64
@@ -46,7 +46,7 @@ class Settings(Derived):
     passage_length: Annotated[Whole, Ge(2), Le(100_000)] = 512
     """Longest passage (word-pieces)."""
     top_k: Positive = 10
-    """Each word-piece is one of this many most probable ones."""
+    """Draws each word-piece among so many most probable ones."""
     prompt: str = ""
     """Text before each passage, such as "text2query: "."""
     seed: Natural = 0

@@ -46,9 +46,9 @@ class Settings(Source):
     splits: dict[str, str] = EMPTY
     """For each split, the rest of its id, as in {dev: dev/small}; empty: test."""
     titles: bool = True
-    """Include titles in passages [BEIR, RocketQA]."""
+    """Include titles [BEIR, RocketQA]."""
     files: str = PUBLISHED
-    """Folder of downloaded files, such as collectionandqueries.tar.gz."""
+    """Folder of downloaded files."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown dataset, and a missing folder of files."""

@@ -23,7 +23,7 @@ class Settings(Derived):
     """The passages of several collections."""
 
     of: Annotated[dict[str, Nested], MinLen(2)]
-    """Collections by name, each with a `source` and its settings."""
+    """Collections by name, as in `collections`."""
 
     @property
     def bases(self) -> list[Source]:  # type: ignore[override]

@@ -43,9 +43,9 @@ class Settings(Source):
     positive: str = ""
     """Column of relevant passages; empty: positive, pos, positive_passages or answer."""
     corpus: str = ""
-    """Table of further passages, with columns such as id, title and text."""
+    """Table of further passages (id, title, text)."""
     titles: bool = True
-    """Include titles in passages."""
+    """Include titles."""
 
     def own_splits(self) -> dict[str, bool]:
         """Return the split of each table; all have judgments."""

@@ -61,7 +61,7 @@ class Settings(Derived):
     """Queries made from another collection's passages."""
 
     of: Nested
-    """Collection with the text: a `source` and its settings."""
+    """Collection with the text, as in `collections`."""
     method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
     """Part of a passage that becomes its query; written: from `texts`; mixed: one of these per
     passage.
@@ -71,9 +71,9 @@ class Settings(Derived):
     keep_query: bool = False
     """Keep the query's words in its passage."""
     queries: Natural = 0
-    """Number of training queries; 0: all."""
+    """Training queries; 0: all."""
     dev: Natural = 0
-    """Number of dev queries."""
+    """Dev queries."""
 
     def __post_init__(self) -> None:
         """Refuse written queries without a file."""

@@ -29,7 +29,7 @@ class Settings(Source):
     of: Annotated[Name, Of("collections")]
     """Entry of `collections` with the passages."""
     queries: Positive = 10_000
-    """Number of training queries, at most one per passage."""
+    """Training queries, at most one per passage."""
 
     @property
     def shared(self) -> str:  # type: ignore[override]

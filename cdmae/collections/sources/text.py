@@ -56,8 +56,7 @@ class Settings(Source):
     code: bool = True
     """Keep code in passages."""
     questions: dict[str, HomePath] = EMPTY
-    """A table of [real questions](../docs/own.md#documents) for each split, as in {test:
-    questions.csv}.
+    """Tables of [real questions](../docs/own.md#documents) by split, as in {test: questions.csv}.
     """
 
     def own_splits(self) -> dict[str, bool]:

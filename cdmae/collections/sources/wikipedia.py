@@ -44,7 +44,7 @@ SIZES = {  # edition -> passages, words per passage, queries of train, dev and t
 
 @settings
 class Settings(Source):
-    """Lead sections of Wikipedia's articles."""
+    """Lead sections of Wikipedia's vital articles."""
 
     edition: Literal["en", "fr", "es"] = "en"
     """Language of the articles and descriptions."""

@@ -62,13 +62,13 @@ class Settings(Source):
     """Docstrings of Python packages."""
 
     size: Literal["smoke", "default", "full"] = "default"
-    """smoke: about 1,000 passages; default: about 16,000; full: of more packages."""
+    """Passages: smoke about 1,000; default 16,000; full 25,000, of more packages."""
     part: Literal[("", *HELD_OUT)] = ""
-    """A package held out for zero-shot evaluation; empty: all others."""
+    """A package for zero-shot evaluation; empty: the others."""
     train_queries: Natural = 0
-    """Number of training queries; 0: all."""
+    """Training queries; 0: all."""
     unlabelled: Natural = 0
-    """Number of queries in the split `unlabelled`, for `labels` of a stage."""
+    """Queries in the split `unlabelled`, for a stage's `labels`."""
 
     def __post_init__(self) -> None:
         """Refuse `unlabelled` without `train_queries`, with which all have judgments."""
