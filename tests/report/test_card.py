@@ -8,7 +8,6 @@ import yaml
 from card_facts import FACTS, measures
 from markdown_it import MarkdownIt
 
-from cdmae.config.objectives import OBJECTIVES
 from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json
 from cdmae.report import card
@@ -59,9 +58,7 @@ def test_the_card_has_data_and_settings_and_does_without_records():
     for part in (*parts, "negatives: bm25", "seed: 42", "steps: 375", "before:\n  general:\n"):
         assert part in text
     assert "source: pydocs" in card_of("reranker", about={}, training={})
-    text = card_of(pretraining={"words": "on {masked}", "masked": "important words"})
-    assert "pre-trained on important words." in text
-    assert all(kind.in_words or not kind.pretrained for kind in OBJECTIVES.values())
+    assert "objective mae: A masked auto-encoder;" in text and "whole_word, importance." in text
 
 
 def test_a_release_is_the_model_with_its_card(tmp_path):

@@ -112,7 +112,6 @@ def test_a_job_depends_on_the_formats_that_it_uses_and_on_no_other():
 SETTINGS = """
 class Base(Pretraining):
     spans = 2
-    in_words = "so"
     ratio: float = 0.5
     def ratios(self):
         return (self.ratio,)
@@ -126,7 +125,6 @@ class Base(Pretraining):
         ("spans = 2", "spans = 3", True),
         ("return (self.ratio,)", "return ()", True),
         ("= 0.5", "= 0.4", False),
-        ('"so"', '"other"', False),
         ("check(self", "check(this", False),
     ],
 )
