@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Gt, Le
 
@@ -16,6 +16,7 @@ from cdmae.config import checks
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
+    Entry,
     Length,
     Name,
     Natural,
@@ -28,7 +29,6 @@ from cdmae.fields import (
     Seed,
     Share,
     Weight,
-    asdict,
     settings,
     suggestion,
     unfit,
@@ -54,7 +54,7 @@ def reads(strategy: str) -> str:
 
 
 @settings
-class Encoder:
+class Encoder(Entry):
     """An encoder; the class attributes describe an encoder without pre-training."""
 
     pretrained = False  # whether it is pre-trained
@@ -75,15 +75,6 @@ class Encoder:
     def reads_importance(self) -> bool:
         """Return whether a mask reads the importance values, or the n-grams behind them."""
         return any(map(reads, self.maskings))
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """List the settings without effect; `cdmae.config.load` resets them to their defaults."""
-        return ()
-
-    def values(self) -> dict[str, Any]:
-        """Return the settings that its objective uses."""
-        return asdict(self)
 
     def check(self, config: Config) -> None:
         """Refuse settings that conflict with other entries; keys in errors start at the entry."""
@@ -161,15 +152,6 @@ class Pretraining(Encoder):
         }
         return tuple(key for key, has in has_effect.items() if not has)
 
-    def masking(self) -> dict[str, Any]:
-        """Return the settings of the masks that `cdmae.masking.terms` describes."""
-        return {
-            "strategy": self.encoder_masking,
-            "ratio": self.encoder_ratio,
-            "sigma": self.sigma,
-            "max_length": self.max_length,
-        }
-
     def check(self, config: Config) -> None:
         """Refuse settings that conflict with the start, the importance or the earlier encoders."""
         if self.reads_importance and not self.importance:
@@ -209,13 +191,6 @@ class DecoderMasked(Pretraining):
     def maskings(self) -> tuple[str, ...]:
         """List the masking of the encoder and of the decoder."""
         return (self.encoder_masking, self.decoder_masking)
-
-    def masking(self) -> dict[str, Any]:
-        """Return the settings of the decoder's masks if they are importance-aware."""
-        if reads(self.decoder_masking) != "importance":
-            return super().masking()
-        decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
-        return super().masking() | decoder
 
 
 @settings

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -25,7 +25,6 @@ from cdmae.fields import (
     PositiveReal,
     Rate,
     Share,
-    asdict,
     kinds_of,
     settings,
     tags,
@@ -101,10 +100,6 @@ class Contriever(Pooled):
     def unread(self) -> tuple[str, ...]:
         """List the settings without effect: it masks nothing."""
         return (*super().unread, *MASKS)
-
-    def values(self) -> dict[str, Any]:
-        """Return all settings except the settings of masks."""
-        return asdict(self, MASKS)
 
 
 @settings

@@ -12,6 +12,7 @@ from annotated_types import Ge
 from pydantic import Field
 
 from cdmae.fields import (
+    Entry,
     Length,
     Name,
     Natural,
@@ -42,10 +43,9 @@ OF_A_TEACHER = (
 
 
 @settings
-class Stage:
+class Stage(Entry):
     """A recipe of supervised training; systems set the encoder, the negatives and the teacher."""
 
-    unread = ()  # the settings without effect
     lengths = ()  # the settings at which texts are cut
     topics = 0  # a setting of the dense head
     labels = 0.0  # a setting of retrievers

@@ -149,9 +149,6 @@ rule masked_terms:
     params:
         call="cdmae.masking.terms.describe",
         code=code("cdmae.masking.terms", "cdmae.masking.strategies.uniform", strategies),
-        settings=lambda wildcards: {
-            "settings": settings.encoders[wildcards.encoder].masking(),
-            "seed": settings.encoders[wildcards.encoder].seed,
-        },
+        settings=lambda wildcards: {"settings": settings.encoders[wildcards.encoder].values()},
     script:
         "../scripts/call.py"
