@@ -140,5 +140,5 @@ def test_judged_queries_come_before_queries_that_were_made_from_their_text(toy, 
     values = alone.values()
     values["collections"]["judged"] = {"source": "queries", "of": "mine", "path": str(tmp_path)}
     values["evaluation"]["collections"]["judged"] = ["test"]
-    assert roles(load(values)).reported == ("judged", "test"), "with the passages of mine"
+    assert roles(load(values))[1] == ("judged", "test"), "with the passages of mine"
     assert roles(load({})) is None
