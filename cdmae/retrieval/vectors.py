@@ -59,14 +59,13 @@ class Encoder:
         self.device = setup.set_up(threads)
         self.folder = system["model"]
         self.uses = system.get("uses", "")
-        self.threads = threads
         model = asking.loaded(checkpoint.load, self.folder, "retriever")
         self.retriever = checkpoint.at(model, length)
         self.retriever.network.to(self.device)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Encode queries: [Q, D]."""
-        tokeniser = asking.loaded(Tokeniser, self.folder, self.threads)
+        tokeniser = asking.loaded(Tokeniser, self.folder)
         source = sequences.tokenised(texts, tokeniser)
         read = sequences.texts(self.retriever, "query", source, np.arange(len(texts)))
         if self.retriever.target == "recall":

@@ -183,7 +183,7 @@ def test_every_setting_of_random_weights_reaches_the_weights_of_a_pre_training(g
         trained = tokenise.train_tokenizer(texts, start.vocabulary, start.strip_accents)
         trained.save_pretrained(tokenizer)
         passages = read_passages(tiny.collection)
-        write_tokens(tokens, tokenise.tokenise(passages, tokenizer, 1))
+        write_tokens(tokens, tokenise.tokenise(passages, tokenizer))
         return run(settings, start, tokenizer, tmp_path / "encoder", tokens=tokens)
 
     check(START, outcome)

@@ -27,6 +27,7 @@ from typing import Any
 
 import faiss
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from cdmae.arrays import read_array, write_array
 from cdmae.files import complete
@@ -38,7 +39,6 @@ from cdmae.retrieval import products
 from cdmae.retrieval.ranking import Best
 from cdmae.retrieval.shards import Shards, blocks
 from cdmae.runs import Run
-from cdmae.threads import faiss_threads
 
 TYPE = np.ndarray
 SUFFIX = ".npy"
@@ -106,7 +106,7 @@ def search(
         queries = np.ascontiguousarray(queries, np.float32)
         lengths = products.lengths_of_queries(queries)
         knn = _knn(device)
-        with faiss_threads(threads):
+        with threadpool_limits(threads, "openmp"):
             for first, vectors in blocks(shards, PASSAGES):
                 block = np.ascontiguousarray(vectors, np.float32)
                 longest = products.longest(block, first)
