@@ -47,7 +47,6 @@ rule collection:
         code=code("collection", modules_of_source),
         contents=contents_of("{collection.files}"),
         settings=collecting,
-        trained_on=trained_on,
     script:
         "../scripts/collection.py"
 
