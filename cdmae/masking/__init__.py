@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from cdmae.arrays import read_array
 from cdmae.importance import ami, ngrams
 from cdmae.masking.noise import Key, draws, key
 from cdmae.tokens.corpus import Tokens
@@ -79,7 +78,9 @@ class Corpus:
     def ngrams(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the counts [L, W] and the totals [L] of n-grams (`cdmae.importance.ngrams`)."""
         folder = ngrams.folder_of(self.estimate)
-        return read_array(folder / "counts.npy"), read_array(folder / "totals.npy")
+        counts = np.load(folder / "counts.npy", mmap_mode="r")
+        totals = np.load(folder / "totals.npy", mmap_mode="r")
+        return counts, totals
 
 
 @dataclass(frozen=True)

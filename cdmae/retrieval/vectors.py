@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, digest, link, read_json, write_json
 from cdmae.log import Progress, say
@@ -236,4 +236,4 @@ def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
     if not path.exists():
         with complete(path) as aside:
             write_array(aside, make())
-    return read_array(path)
+    return np.load(path, mmap_mode="r")

@@ -29,7 +29,7 @@ import faiss
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import write_array
 from cdmae.files import complete
 from cdmae.log import say
 from cdmae.models.checkpoint import Model
@@ -75,13 +75,13 @@ def write(folder: Path, name: str, vectors: np.ndarray) -> None:
 
 
 def read(path: Path) -> np.ndarray:
-    """Check a shard against its checksum, and memory-map it."""
-    return read_array(path)
+    """Memory-map a shard."""
+    return np.load(path, mmap_mode="r")
 
 
 def count(path: Path) -> int:
     """Return the number of passages of a shard without reading its vectors."""
-    return len(read_array(path))
+    return len(np.load(path, mmap_mode="r"))
 
 
 # --- search ---------------------------------------------------------------------------------------
