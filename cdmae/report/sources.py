@@ -67,5 +67,5 @@ def card(config: Config, system: str) -> dict[str, Any]:
         "languages": list(config.report.languages),
         "collections": {name: config.collections[name].values() for name in used},
         "about": {name: place(config.results, "about", collection=name) for name in used},
-        "beside": systems.beside(config, system),
+        "beside": systems.of_kind(config, "bm25")[:1],
     }

@@ -37,7 +37,7 @@ def front_matter(text):
     return yaml.safe_load(text.removeprefix("---\n").partition("\n---\n")[0])
 
 
-def test_bm25_and_the_checkpoint_are_measured_on_the_same_queries():
+def test_other_systems_are_measured_on_the_same_queries():
     bm25 = measures().assign(value=[0.9, 0.8, 0.7, 1.0, 1.0, 1.0])
     text = card_of(others={"bm25": bm25, "minilm": measures()})
     rows = [
