@@ -25,9 +25,7 @@ from cdmae.fields import (
     PositiveReal,
     Rate,
     Share,
-    kinds_of,
     settings,
-    tags,
     unfit,
 )
 
@@ -231,4 +229,3 @@ AnyEncoder = Annotated[
     | SimLm,
     Field(discriminator="objective"),
 ]
-OBJECTIVES = {tags(kind)["objective"]: kind for kind in kinds_of(AnyEncoder)}

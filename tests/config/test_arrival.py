@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from other_values import BESIDE, REMEDY, VALUES, others, tried
 from pydantic import ValidationError
-from tiny_objectives import as_objective
+from tiny_objectives import OBJECTIVES, as_objective
 from tiny_training import stage, train, write_teacher, write_tiny
 
 from cdmae.collections.store import Collection, read_passages, read_queries, write_collection
 from cdmae.config.importance import Importance
-from cdmae.config.objectives import OBJECTIVES, Mae, NotPretrained
+from cdmae.config.objectives import Mae, NotPretrained
 from cdmae.config.stages import AnyStage
 from cdmae.config.starts import Start
 from cdmae.errors import InputError

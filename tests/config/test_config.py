@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from made_up import make_model
 from small_collections import write_beir
+from tiny_objectives import OBJECTIVES
 
 from cdmae.config import pretrained, systems
 from cdmae.config.load import load
-from cdmae.config.objectives import OBJECTIVES, AnyEncoder
+from cdmae.config.objectives import AnyEncoder
 from cdmae.config.reading import gather
 from cdmae.config.splits import roles
 from cdmae.config.stages import AnyStage
