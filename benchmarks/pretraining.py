@@ -27,8 +27,8 @@ from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForM
 from benchmarks import forms
 from benchmarks.peer import Sorted
 from cdmae.config.encoders import Encoder
-from cdmae.config.objectives import OBJECTIVES
-from cdmae.fields import pick, rules_of
+from cdmae.config.objectives import AnyEncoder
+from cdmae.fields import kind_of, pick, rules_of
 from cdmae.masking import Corpus
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Step
@@ -83,7 +83,7 @@ def reader(given: argparse.Namespace) -> Reader:
 def settings(name: str) -> Encoder:
     """Make an objective with the masks it is published with."""
     masking = {"mae": "importance", "master": "inverse_frequency"}.get(name, "whole_word")
-    kind = OBJECTIVES[name]
+    kind = kind_of(AnyEncoder, {"objective": name})
     given = {"start": "s", "collection": "c", "decoder_masking": masking}
     return kind(**pick(given, rules_of(kind)))
 

@@ -100,7 +100,7 @@ def main() -> None:
     given = parser.parse_args()
     files = [str(Path(file).resolve()) for file in given.configfile]
     config = configured(files)
-    collection, split = splits.roles(config).deciding
+    (collection, split), _ = splits.roles(config)
     folder = place(config.results, "collection", collection=collection)
     queries = read_queries(folder, split)["text"].tolist()
     process, address = started(["--configfile", *files] if files else [])

@@ -219,6 +219,19 @@ def show(value: Any) -> str:
 # --- plain values and names -----------------------------------------------------------------------
 
 
+class Entry:
+    """An entry of a section of the config.
+
+    unread: its settings without effect; `cdmae.config.load` resets them to their defaults.
+    """
+
+    unread: tuple[str, ...] = ()
+
+    def values(self) -> dict[str, Any]:
+        """Return the settings with an effect as plain values."""
+        return asdict(self, self.unread)
+
+
 def asdict(entry: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     """Return settings as plain JSON values, with lists for tuples, except the keys `without`."""
     plain = json.loads(json.dumps(dataclasses.asdict(entry)))

@@ -1,4 +1,4 @@
-"""Write files that exist only when complete; name files by their content, damage by its remedy."""
+"""Write files that exist only when complete, and name files by their content."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cdmae.errors import InputError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DIGITS = 16  # hexadecimal digits of a digest
 LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
@@ -86,24 +83,7 @@ def read_json(path: Path | str) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:  # also for bytes that are not UTF-8
-        raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
-
-
-def read_table(path: Path | str, *, whole: bool = False, **options: Any) -> pd.DataFrame:
-    """Read a tab-separated file; raise `InputError` if it is empty or damaged.
-
-    whole: whether every row must have a value in every column. options: arguments of
-    `pandas.read_csv`.
-    """
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(path, sep="\t", **options)
-    except ValueError as error:  # includes errors of pandas' parser
-        raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None
-    if whole and frame.isna().any(axis=None):
-        raise InputError(f"{path} is damaged (a row is incomplete); {remedy(path)}")
-    return frame
+        raise InputError(f"{path} is not JSON ({error})") from None
 
 
 def digest(path: Path | str) -> str:
@@ -132,17 +112,6 @@ def check_file(path: Path | str) -> None:
     path = Path(path)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is a pipe or a device; expected a file")
-
-
-def remedy(path: Path | str) -> str:
-    """Return the remedy for a damaged file: delete the job's whole output and run again.
-
-    The output may be a folder above the file, which then contains Snakemake's time stamp.
-    """
-    for folder in Path(path).parents:
-        if (folder / ".snakemake_timestamp").exists():
-            return f"delete {folder} and run again"
-    return "delete it and run again"
 
 
 def _remove(path: Path) -> None:

@@ -68,6 +68,7 @@ def run(function: Callable[..., Any], job: Any) -> typing.NoReturn:
         began = time.monotonic()
         if not is_worker:
             os.environ[STATE] = str(values.get("state", ""))
+            os.environ["RAYON_NUM_THREADS"] = str(job.threads)  # of tokenizers
         if nodes > 1 and not is_worker:
             _start_on_nodes(nodes, gpus)
         if gpus is not None and not is_worker:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdmae.arrays import open_parquet, reading
 from cdmae.files import complete
 
 RUN = pa.schema([("passages", pa.list_(pa.int32())), ("scores", pa.list_(pa.float32()))])
@@ -79,9 +78,7 @@ def read_run(path: Path | str) -> Run:
     path = Path(path)
     if path.is_dir():
         path = next(path.glob("*.parquet"), path)
-    file = open_parquet(path, RUN)
-    with reading(path):
-        table = file.read()
+    table = pq.ParquetFile(path, page_checksum_verification=True).read()
     lengths = pc.list_value_length(table["passages"]).to_numpy()
     lists = [pc.list_flatten(table[name]).to_numpy() for name in RUN.names]
     passages, scores = (values.copy() for values in lists)  # pyarrow's are read-only

@@ -295,7 +295,7 @@ MUTANTS = [
       "[entry.encoder, *systems.before(facts.config, entry.encoder)]", "[entry.encoder]",
       "report/test_recommendation.py"),
     M("made queries choose although people asked enough", "cdmae/config/splits.py",
-      "queries.get(both.reported, 0) >= FEW", "queries.get(both.reported, 0) >= 10**9", "report/test_recommendation.py"),
+      "queries.get(reported, 0) >= FEW", "queries.get(reported, 0) >= 10**9", "report/test_recommendation.py"),
     M("absent relevant passages count once", "cdmae/evaluation/measures.py",
       "        if name in grades:\n", "        if False:\n", "evaluation/test_measures.py"),
     M("the variance of a set of queries has no weight", "cdmae/evaluation/significance.py",

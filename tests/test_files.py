@@ -1,4 +1,4 @@
-"""Files are read as they were written, whole or in part; damaged files are refused."""
+"""Files are read as they were written, whole or in part; a killed writer leaves none."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdmae import files
-from cdmae.arrays import appending, read_array, write_array
+from cdmae.arrays import appending, write_array
 from cdmae.collections.store import (
     PASSAGES,
     Collection,
@@ -48,7 +48,7 @@ def test_arrays_are_written_as_numpy_saves_them_whole_or_in_parts(tmp_path, kind
     np.save(tmp_path / "saved.npy", whole)
     saved = (tmp_path / "saved.npy").read_bytes()
     assert {(tmp_path / f"{name}.npy").read_bytes() for name in ("grown", "written")} == {saved}
-    np.testing.assert_array_equal(read_array(tmp_path / "grown.npy"), whole)
+    np.testing.assert_array_equal(np.load(tmp_path / "grown.npy", mmap_mode="r"), whole)
 
 
 @pytest.mark.parametrize("name", ["007", "1e5", "true", "NA", "a\rb", 'a"\tb\n', "\ufeffq"])
@@ -59,27 +59,12 @@ def test_names_and_ids_in_measures_stay_text(tmp_path, name):
     assert read_measures(tmp_path / "measures.tsv").to_dict("list") == frame.to_dict("list")
 
 
-MEASURED = "collection\tsplit\tquery_id\tmeasure\tvalue\n"
-DAMAGED = [
-    ("a.npy", b"", read_array),
-    ("a.npy", b"\x93NUMPY\x01\x00v", read_array),
-    ("measures.tsv", b"", read_measures),
-    ("measures.tsv", f"{MEASURED}a\tdev\tq\tRR@10\t\n".encode(), read_measures),
-    ("measures.tsv", f"{MEASURED}a\tdev\tq".encode(), read_measures),
-    ("about.json", b"{", read_json),
-    ("about.json", b"\xff", read_json),
-    ("run.parquet", b"PAR1", read_run),
-]
-
-
-@pytest.mark.parametrize(("name", "content", "read"), DAMAGED)
-def test_a_damaged_file_is_refused_by_its_name(tmp_path, name, content, read):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(InputError, match=rf"^{tmp_path / name}.*delete it"):
-        read(tmp_path / name)
-    (tmp_path / ".snakemake_timestamp").touch()  # the folder is the output of a job
-    with pytest.raises(InputError, match=f"delete {tmp_path} "):
-        read(tmp_path / name)
+@pytest.mark.parametrize("content", [b"{", b"\xff"])
+def test_a_file_that_is_no_json_is_refused_by_its_name(tmp_path, content):
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"^{path} "):
+        read_json(path)
 
 
 def test_a_flipped_bit_in_passages_or_runs_is_noticed(tmp_path):
@@ -91,7 +76,7 @@ def test_a_flipped_bit_in_passages_or_runs_is_noticed(tmp_path):
         content = bytearray((tmp_path / name).read_bytes())
         content[len(content) // 3] ^= 1
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(InputError, match=name):
+        with pytest.raises(OSError, match="CRC"):
             read(tmp_path if name.startswith("p") else tmp_path / name)
 
 

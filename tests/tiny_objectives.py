@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
 from cdmae.config.encoders import Encoder
-from cdmae.config.objectives import OBJECTIVES, Mae
-from cdmae.fields import rules_of
+from cdmae.config.objectives import AnyEncoder, Mae
+from cdmae.fields import kinds_of, rules_of, tags
 from cdmae.masking import Corpus
 from cdmae.pretraining.batches import Batch, Masked, Step
 from cdmae.pretraining.objectives import objective
@@ -20,6 +20,7 @@ from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training.ranks import Ranks
 
+OBJECTIVES = {tags(kind)["objective"]: kind for kind in kinds_of(AnyEncoder)}
 V, D, CLS, SEP, MASK = 40, 24, 2, 3, 4
 CPU = torch.device("cpu")
 LENGTHS = (5, 9, 1, 0, 7, 12, 3)

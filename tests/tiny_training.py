@@ -220,7 +220,7 @@ def write_tiny(folder: Path, end: str = "") -> Tiny:
     )
     write_collection(folder / "c", Collection(table, {"train": asked}, {"train": judged}, {}))
     tokenise.train_tokenizer(passages, 160).save_pretrained(folder / "tokenizer")
-    write_tokens(folder / "tokens", tokenise.tokenise(table, folder / "tokenizer", 1))
+    write_tokens(folder / "tokens", tokenise.tokenise(table, folder / "tokenizer"))
     lists = [generator.choice(PASSAGES, LISTED, replace=False) for _ in range(QUERIES)]
     scores = [np.arange(LISTED, 0, -1, dtype=np.float32)] * QUERIES
     write_run(folder / "run.parquet", Run.of(lists, scores))

@@ -26,7 +26,7 @@ NEUTRAL = tuple(
 )
 CONFIG = f"{PACKAGE}.config."
 # functions of the config, and members of its classes, that check, describe or plan only
-NO_RESULT = ("__post_init__", "check", "in_words", "unread")
+NO_RESULT = ("__post_init__", "check", "unread")
 CONTENT = "content of "  # of the keys of users' files
 
 

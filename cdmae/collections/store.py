@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdmae.arrays import open_parquet, read_frame, reading
 from cdmae.errors import InputError
 from cdmae.files import complete, write_json
 from cdmae.log import say
@@ -148,9 +147,7 @@ def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Ta
 
     The passages of MS MARCO take 4 GB.
     """
-    file = _passages(folder)[0]
-    with reading(Path(folder) / "passages.parquet"):
-        return file.read(columns)
+    return _passages(folder)[0].read(columns)
 
 
 def stream_passages(
@@ -169,8 +166,7 @@ def stream_passages(
     last = int(edges[-1]) if last is None else last
     for group, (begin, end) in enumerate(pairwise(edges.tolist())):
         if begin < last and end > first:
-            with reading(Path(folder) / "passages.parquet"):
-                table = file.read_row_group(group, columns)
+            table = file.read_row_group(group, columns)
             inside = range(max(first, begin) - begin, min(last, end) - begin, rows)
             for row in inside:
                 yield table.slice(row, min(rows, inside.stop - row))
@@ -182,10 +178,9 @@ def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
     rows = np.asarray(rows, dtype=np.int64)
     group_of = np.searchsorted(edges, rows, side="right") - 1
     parts = [file.schema_arrow.empty_table()]
-    with reading(Path(folder) / "passages.parquet"):
-        for group in np.unique(group_of).tolist():
-            inside = rows[group_of == group] - edges[group]
-            parts.append(file.read_row_group(group).take(inside))
+    for group in np.unique(group_of).tolist():
+        inside = rows[group_of == group] - edges[group]
+        parts.append(file.read_row_group(group).take(inside))
     by_group = np.argsort(group_of, kind="stable")
     return pa.concat_tables(parts).take(np.argsort(by_group))
 
@@ -195,7 +190,7 @@ def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
 
     The first rows are int64 [groups + 1]; the last value is the number of passages.
     """
-    file = open_parquet(Path(folder) / "passages.parquet", PASSAGES)
+    file = pq.ParquetFile(Path(folder) / "passages.parquet", page_checksum_verification=True)
     lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     return file, np.cumsum([0, *lengths])
 
@@ -218,7 +213,8 @@ def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
 
 
 def _read_split(folder: Path | str, name: str, schema: pa.Schema, split: str) -> pd.DataFrame:
-    frame = read_frame(Path(folder) / f"{name}.parquet", schema)
+    file = pq.ParquetFile(Path(folder) / f"{name}.parquet", page_checksum_verification=True)
+    frame = file.read().to_pandas()
     splits = frame["split"].unique().tolist()
     if split not in splits:
         raise InputError(f"{folder} has no {name} for split {split!r}; it has {splits or 'none'}")

@@ -50,9 +50,6 @@ def new(
     positive: Annotated[
         str, Option(help="the column with the relevant passages of pairs, likewise")
     ] = "",
-    train: Annotated[
-        bool, Option(help="--no-train: only measure the encoder, on judged queries")
-    ] = True,
     force: Annotated[bool, Option("--force", help="overwrite the config")] = False,
 ) -> None:
     """Write a config for your own data, and print its plan and the next command.
@@ -84,18 +81,13 @@ def new(
     here = machine.here()
     print("\n".join(recipe.description(found)))
     name = results_name(path, target)
-    if train:
-        published = encoders.published(encoder, found.language)
-        pieces = survey.pieces(found, published.folder if published else None, recipe.VOCABULARY)
-        chosen = recipe.choose(found, here, published, name, pieces)
-    elif encoder in ("", "none"):
-        raise InputError("--no-train measures a published retriever; name one with --encoder")
-    else:
-        chosen = recipe.measure(found, encoders.located(encoder), name)
-    for reason in chosen.reasons:
+    published = encoders.published(encoder, found.language)
+    pieces = survey.pieces(found, published.folder if published else None, recipe.VOCABULARY)
+    values, reasons = recipe.choose(found, here, published, name, pieces)
+    for reason in reasons:
         print(f"recipe   {reason}")
     print(f"results  results/{name}\n")
-    text = recipe.text(chosen, ROOT)
+    text = recipe.text(values, ROOT)
     with chdir(ROOT):  # where the paths of the config begin
         print(plan.text(plan.Plan(load(yaml.safe_load(text))), here))
     write_text(target, text)

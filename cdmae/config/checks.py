@@ -1,7 +1,7 @@
 """Check a config: its values, the references between its entries, and their kinds.
 
 Checks that concern only one kind of entry are in its class. The job that makes a collection checks
-its content, and the number of queries that the stages need.
+its content.
 """
 
 from __future__ import annotations

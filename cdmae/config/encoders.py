@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from annotated_types import Gt, Le
 
@@ -13,6 +16,7 @@ from cdmae.config import checks
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
+    Entry,
     Length,
     Name,
     Natural,
@@ -25,7 +29,6 @@ from cdmae.fields import (
     Seed,
     Share,
     Weight,
-    asdict,
     settings,
     suggestion,
     unfit,
@@ -34,70 +37,44 @@ from cdmae.fields import (
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-
-class Strategy(NamedTuple):
-    """A masking strategy, without its code.
-
-    in_words: a description of the masked words, for model cards. reads: what it needs besides the
-    passages, with the settings that give it: ``importance``, or only the ``ngrams`` behind it
-    (`importance`), the noise ``sigma`` (`sigma`), and importance with the ``unit word``.
-    """
-
-    in_words: str
-    reads: tuple[str, ...] = ()
-
-
-STRATEGIES = {
-    "idf": Strategy("preferably words that occur in few passages"),
-    "importance": Strategy(
-        "words that are important by average mutual information", ("importance", "sigma")
-    ),
-    "inverse_frequency": Strategy("preferably rare words"),
-    "pmi_span": Strategy("with collocations as units", ("ngrams", "unit word")),
-    "span": Strategy("in contiguous spans"),
-    "uniform": Strategy("words at random"),
-    "whole_word": Strategy("words at random"),
-}
+STRATEGIES = Path(__file__).parents[1] / "masking/strategies"
 MaskRatio = Annotated[Real, Gt(0), Le(0.95)]
-Masking = Literal[tuple(STRATEGIES)]
+Masking = Literal[tuple(sorted(path.stem for path in STRATEGIES.glob("[!_]*.py")))]
+
+
+@cache
+def reads(strategy: str) -> str:
+    """Return what a masking strategy reads: ``importance``, the ``ngrams`` behind it, or nothing.
+
+    This is the constant READS of its file, which is not imported, because it imports numba.
+    """
+    text = (STRATEGIES / f"{strategy}.py").read_text(encoding="utf-8")
+    found = re.search(r'^READS = "(\w+)"', text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 @settings
-class Encoder:
+class Encoder(Entry):
     """An encoder; the class attributes describe an encoder without pre-training."""
 
     pretrained = False  # whether it is pre-trained
     maskings = ()  # the maskings of the encoder and of the decoder, in this order
     collection = after = importance = generator = ""
     take_step = 0
-    in_words = ""
 
     start: Annotated[Name, Of("starts")]
     """Initial weights, of `starts`."""
     seed: Seed = -1
 
-    def reading(self, *needs: str) -> list[str]:
-        """List the maskings that read one of the `needs` (`Strategy`)."""
-        return [name for name in self.maskings if {*needs} & {*STRATEGIES[name].reads}]
-
     @property
     def masked_by_importance(self) -> bool:
         """Return whether the encoder's or the decoder's mask is importance-aware."""
-        return bool(self.reading("importance"))
+        return "importance" in map(reads, self.maskings)
 
     @property
     def reads_importance(self) -> bool:
         """Return whether a mask reads the importance values, or the n-grams behind them."""
-        return bool(self.reading("importance", "ngrams"))
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """List the settings without effect; `cdmae.config.load` resets them to their defaults."""
-        return ()
-
-    def values(self) -> dict[str, Any]:
-        """Return the settings that its objective uses."""
-        return asdict(self)
+        return any(map(reads, self.maskings))
 
     def check(self, config: Config) -> None:
         """Refuse settings that conflict with other entries; keys in errors start at the entry."""
@@ -111,15 +88,12 @@ class Pretraining(Encoder):
     held_layers: the number of these layers with activations in memory at the same time.
     passes: the number of the encoder's passes with activations in memory at the same time.
     spans: the number of parts of a passage that the encoder reads separately.
-    in_words: the end of the sentence "Its encoder was pre-trained ..." in model cards. `{masked}`
-    in it stands for a description of the masked words.
     """
 
     pretrained, pooling, projection = True, "cls", False
     decoder_layers, held_layers = 0, 2
     passes = 1
     spans = 1
-    in_words = ""
 
     after: Annotated[str, Of("encoders")] = ""
     """Encoder that it continues, with the same `start` [table 5]."""
@@ -172,20 +146,11 @@ class Pretraining(Encoder):
     def unread(self) -> tuple[str, ...]:
         """List the settings without effect."""
         has_effect = {
-            "sigma": bool(self.reading("sigma")),
+            "sigma": self.masked_by_importance,
             "importance": self.reads_importance,
             "epochs": not self.steps,
         }
         return tuple(key for key, has in has_effect.items() if not has)
-
-    def masking(self) -> dict[str, Any]:
-        """Return the settings of the masks that `cdmae.masking.terms` describes."""
-        return {
-            "strategy": self.encoder_masking,
-            "ratio": self.encoder_ratio,
-            "sigma": self.sigma,
-            "max_length": self.max_length,
-        }
 
     def check(self, config: Config) -> None:
         """Refuse settings that conflict with the start, the importance or the earlier encoders."""
@@ -197,7 +162,7 @@ class Pretraining(Encoder):
         if self.start != before:
             words = f"; expected {before}, the start of encoders.{self.after}, which it continues"
             raise unfit(self, "start", words)
-        by_words = self.reading("unit word")
+        by_words = [name for name in self.maskings if reads(name) == "ngrams"]
         if by_words and config.importance[self.importance].unit != "word":
             words = f"; expected for {by_words[0]}: an entry with unit word"
             raise unfit(self, "importance", words)
@@ -226,13 +191,6 @@ class DecoderMasked(Pretraining):
     def maskings(self) -> tuple[str, ...]:
         """List the masking of the encoder and of the decoder."""
         return (self.encoder_masking, self.decoder_masking)
-
-    def masking(self) -> dict[str, Any]:
-        """Return the settings of the decoder's masks if they are importance-aware."""
-        if "importance" not in STRATEGIES[self.decoder_masking].reads:
-            return super().masking()
-        decoder = {"strategy": self.decoder_masking, "ratio": self.decoder_ratio}
-        return super().masking() | decoder
 
 
 @settings

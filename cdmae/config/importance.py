@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from cdmae.fields import Whole, asdict, pick, settings
+from cdmae.fields import Entry, Whole, asdict, pick, settings
 
 
 @settings
-class Importance:
+class Importance(Entry):
     """How the importance of words is estimated: equations 7 and 8."""
 
     unit: Literal["word", "wordpiece"] = "word"
@@ -23,10 +23,6 @@ class Importance:
     """Divisor of a count: all n-grams of its order, or of all orders [decision 2]."""
     edges: Literal["literal", "mean"] = "literal"
     """Passage ends: equation 8 literally, or the mean of the n-grams that exist [decision 6]."""
-
-    def values(self) -> dict[str, Any]:
-        """Return the settings as plain values."""
-        return asdict(self)
 
     def counting(self) -> dict[str, Any]:
         """Return the settings that affect the n-gram counts."""

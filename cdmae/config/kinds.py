@@ -16,6 +16,7 @@ from cdmae.errors import InputError
 from cdmae.fields import (
     EMPTY,
     REQUIRED,
+    Entry,
     HomePath,
     Name,
     Natural,
@@ -24,7 +25,6 @@ from cdmae.fields import (
     PositiveReal,
     Share,
     Weight,
-    asdict,
     settings,
     show,
     unfit,
@@ -45,7 +45,7 @@ SEARCHING = Of("systems", ("bm25", "retriever", "fusion", "head", "external", "r
 
 
 @settings
-class System:
+class System(Entry):
     """A system, which ranks passages for queries; the class attributes describe a kind."""
 
     trained = False  # has a model of its own
@@ -55,10 +55,6 @@ class System:
     model = encoder = after = stage = candidates = ""
     teacher = in_batch_teacher = joint_teacher = ""
     once = False  # exists for the first seed only
-
-    def values(self) -> dict[str, Any]:
-        """Return the system's settings as plain values."""
-        return asdict(self)
 
     @property
     def complexity(self) -> int:

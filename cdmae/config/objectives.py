@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -25,10 +25,7 @@ from cdmae.fields import (
     PositiveReal,
     Rate,
     Share,
-    asdict,
-    kinds_of,
     settings,
-    tags,
     unfit,
 )
 
@@ -52,16 +49,12 @@ class EarlyLayers(Layered):
 class Condenser(EarlyLayers):
     """A head over late [CLS] and early token states [Gao and Callan 2021]."""
 
-    in_words = "with Condenser's head over late [CLS] and early token states (Gao and Callan 2021)"
-
     objective: Literal["condenser"] = "condenser"
 
 
 @settings
 class BowDpr(Bagged, Pooled):
     """A bag of words, without a decoder [Ma et al. 2024]."""
-
-    in_words = "with bag-of-words prediction from the [CLS] vector (Ma et al. 2024)"
 
     objective: Literal["bowdpr"] = "bowdpr"
 
@@ -71,7 +64,6 @@ class CoCondenser(EarlyLayers):
     """Condenser's head, and a contrast of neighbouring spans [Gao and Callan 2022]."""
 
     spans = 2
-    in_words = "with coCondenser's head and contrast of neighbouring texts (Gao and Callan 2022)"
 
     objective: Literal["cocondenser"] = "cocondenser"
 
@@ -84,7 +76,6 @@ class Contriever(Pooled):
     """A contrast of two crops, without masks [Izacard et al. 2022]."""
 
     spans = 2
-    in_words = "with Contriever's contrast of independent crops (Izacard et al. 2022)"
 
     objective: Literal["contriever"] = "contriever"
     pooling: Literal["cls", "mean"] = "mean"
@@ -108,17 +99,12 @@ class Contriever(Pooled):
         """List the settings without effect: it masks nothing."""
         return (*super().unread, *MASKS)
 
-    def values(self) -> dict[str, Any]:
-        """Return all settings except the settings of masks."""
-        return asdict(self, MASKS)
-
 
 @settings
 class CotMae(Layered, Decoded):
     """A masked auto-encoder that decodes the neighbouring span [Wu et al. 2023]."""
 
     spans = 2
-    in_words = "with CoT-MAE's decoding of the neighbouring text (Wu et al. 2023)"
 
     objective: Literal["cotmae"] = "cotmae"
 
@@ -127,7 +113,6 @@ class CotMae(Layered, Decoded):
 class DupMae(Bagged, Decoded):
     """Enhanced decoding and a bag of words [Xiao et al. 2023]."""
 
-    in_words = "with DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)"
     decoder_layers = 1
 
     objective: Literal["dupmae"] = "dupmae"
@@ -137,23 +122,12 @@ class DupMae(Bagged, Decoded):
 class LexMae(Layered, DecoderMasked):
     """A distribution over the vocabulary as the bottleneck [Shen et al. 2023]."""
 
-    in_words = (
-        "with LexMAE's decoder, which restores masked words from the passage's distribution over\n"
-        "the vocabulary (Shen et al. 2023)"
-    )
-
     objective: Literal["lexmae"] = "lexmae"
 
 
 @settings
 class Mae(Layered, Decoded):
-    """A masked auto-encoder; CDMAE with decoder_masking importance [3.1]."""
-
-    in_words = (
-        "as a masked auto-encoder: a shallow decoder restores masked words from the [CLS] vector,\n"
-        "here {masked} (Li et al. 2023, *Challenging Decoder helps in Masked Auto-Encoder\n"
-        "Pre-training for Dense Passage Retrieval*)"
-    )
+    """A masked auto-encoder; CDMAE with decoder_masking importance [Li et al. 2023, 3.1]."""
 
     objective: Literal["mae"] = "mae"
     projection: bool = True
@@ -164,10 +138,6 @@ class Mae(Layered, Decoded):
 class Master(Layered, Decoded):
     """Several decoders of the passage and its neighbour [Zhou et al. 2022]."""
 
-    in_words = (
-        "with MASTER's decoders of the passage and of its neighbour and, if there is one,\n"
-        "of the words that a second pass of the encoder sees (Zhou et al. 2022)"
-    )
     spans = 2
 
     objective: Literal["master"] = "master"
@@ -194,8 +164,6 @@ class Master(Layered, Decoded):
 class Mlm(Pretraining):
     """Masked language modelling [Devlin et al. 2019]; ROM with encoder_masking importance."""
 
-    in_words = "with masked language modelling alone; the masked words are {masked}"
-
     objective: Literal["mlm"] = "mlm"
 
 
@@ -210,7 +178,6 @@ class NotPretrained(Encoder):
 class RetroMae(Decoded):
     """Enhanced decoding: one decoder layer that predicts every token [Xiao et al. 2022]."""
 
-    in_words = "with RetroMAE's enhanced decoding (Xiao et al. 2022)"
     decoder_layers = 1
 
     objective: Literal["retromae"] = "retromae"
@@ -219,8 +186,6 @@ class RetroMae(Decoded):
 @settings
 class SeedEncoder(Layered, Pooled):
     """A weak decoder that sees the vector and the last tokens [Lu et al. 2021]."""
-
-    in_words = "with SEED-Encoder's weak autoregressive decoder (Lu et al. 2021)"
 
     objective: Literal["seed"] = "seed"
     decoder_layers: Positive = 3
@@ -232,8 +197,6 @@ class SeedEncoder(Layered, Pooled):
 @settings
 class SimLm(Layered, Decoded):
     """Replaced language modelling [Wang et al. 2023]."""
-
-    in_words = "with SimLM's replaced language modelling (Wang et al. 2023)"
 
     objective: Literal["simlm"] = "simlm"
     generator: HomePath = ""
@@ -266,4 +229,3 @@ AnyEncoder = Annotated[
     | SimLm,
     Field(discriminator="objective"),
 ]
-OBJECTIVES = {tags(kind)["objective"]: kind for kind in kinds_of(AnyEncoder)}

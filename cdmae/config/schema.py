@@ -96,9 +96,6 @@ def _collection(values: Any) -> Any:
     return parse(Collection, {"source": source, "settings": of_source, "language": language})
 
 
-Measures = Annotated[tuple[str, ...], Field(min_length=1)]
-
-
 @settings
 class Evaluation:
     """The collections and measures of every system."""

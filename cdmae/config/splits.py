@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cdmae.config import systems
 
@@ -19,23 +19,7 @@ FEW = 30  # queries; a run with fewer may be too small to show a difference
 # names of splits for choosing, such as dev, dev2, dev/small and validation
 _DEV = re.compile(r"(dev|development|validation|valid|val|eval)(?![a-z])", re.IGNORECASE)
 _TEST = re.compile(r"test(?![a-z])", re.IGNORECASE)
-
-
-class Split(NamedTuple):
-    """A split of a collection."""
-
-    collection: str
-    name: str
-
-
-class Roles(NamedTuple):
-    """The split that decides which system is best, and the one whose numbers are reported.
-
-    They are equal only if there is no other evaluated split that could decide.
-    """
-
-    deciding: Split
-    reported: Split
+Split = tuple[str, str]  # a collection and its split
 
 
 def is_dev(split: str) -> bool:
@@ -43,9 +27,10 @@ def is_dev(split: str) -> bool:
     return _DEV.match(split) is not None
 
 
-def roles(config: Config) -> Roles | None:
-    """Choose the two splits of the main collection; None if nothing is evaluated.
+def roles(config: Config) -> tuple[Split, Split] | None:
+    """Return the split that decides which system is best, and the one whose numbers are reported.
 
+    They are equal only if no other evaluated split could decide; None if nothing is evaluated.
     A split for choosing decides, or else one that the weights of a fusion are tuned on, or else
     the first. A test split is reported, or else one that is neither tuned on nor for choosing. For
     a collection with a single split, a split of another one decides, on which weights are tuned.
@@ -55,15 +40,15 @@ def roles(config: Config) -> Roles | None:
         return None
     splits = config.evaluation.collections[collection]
     fusions = [system for system in config.systems.values() if system.kind == "fusion"]
-    tuned_on = [Split(*system.tuned_on) for system in fusions if system.tuned_on]
-    tuned = {split.name for split in tuned_on if split.collection == collection}
-    elsewhere = [split for split in tuned_on if split.collection != collection]
+    tuned_on = [system.tuned_on for system in fusions if system.tuned_on]
+    tuned = {split for name, split in tuned_on if name == collection}
+    elsewhere = [(name, split) for name, split in tuned_on if name != collection]
     if len(splits) == 1 and elsewhere:
-        return Roles(elsewhere[0], Split(collection, splits[0]))
+        return elsewhere[0], (collection, splits[0])
     deciding = min(splits, key=lambda split: _last_to_decide(split, tuned))
     rest = [split for split in splits if split != deciding and split not in tuned]
     reported = max(rest, key=_first_to_report, default=deciding)
-    return Roles(Split(collection, deciding), Split(collection, reported))
+    return (collection, deciding), (collection, reported)
 
 
 def deciding(config: Config, queries: Mapping[tuple[str, str], int]) -> Split:
@@ -72,11 +57,11 @@ def deciding(config: Config, queries: Mapping[tuple[str, str], int]) -> Split:
     Queries that people asked choose instead of queries that were made from passages, unless there
     are fewer than `FEW`. queries: their number on each evaluated split.
     """
-    both = roles(config)
-    made = [split for split in both if config.collections[split.collection].source == "pseudo"]
-    if made == [both.deciding] and queries.get(both.reported, 0) >= FEW:
-        return both.reported
-    return both.deciding
+    deciding, reported = roles(config)
+    made = [on for on in (deciding, reported) if config.collections[on[0]].source == "pseudo"]
+    if made == [deciding] and queries.get(reported, 0) >= FEW:
+        return reported
+    return deciding
 
 
 def _last_to_decide(split: str, tuned: Collection[str]) -> tuple[bool, ...]:

@@ -12,6 +12,7 @@ from annotated_types import Ge
 from pydantic import Field
 
 from cdmae.fields import (
+    Entry,
     Length,
     Name,
     Natural,
@@ -42,10 +43,9 @@ OF_A_TEACHER = (
 
 
 @settings
-class Stage:
+class Stage(Entry):
     """A recipe of supervised training; systems set the encoder, the negatives and the teacher."""
 
-    unread = ()  # the settings without effect
     lengths = ()  # the settings at which texts are cut
     topics = 0  # a setting of the dense head
     labels = 0.0  # a setting of retrievers
@@ -90,8 +90,8 @@ class Stage:
         return pick(asdict(self), keys)
 
     def model(self) -> dict[str, Any]:
-        """Return the settings stored with the model: how texts are read and compared."""
-        return pick(asdict(self), (*self.lengths, "precision"))
+        """Return the settings from which a model takes how it reads and compares texts."""
+        return asdict(self, ("kind", "seed"))
 
     def values(self, *, is_taught: bool = True) -> dict[str, Any]:
         """Return the settings that affect a training, with or without a teacher."""
@@ -135,10 +135,6 @@ class Retriever(Stage):
     in_batch_weight: PositiveReal = 0.75
     """Weight of the distillation from `in_batch_teacher` [TAS-B]."""
 
-    def model(self) -> dict[str, Any]:
-        """Return the settings stored with the model, including the prompts."""
-        return super().model() | pick(asdict(self), ("query_prompt", "passage_prompt"))
-
     def drawn(self) -> dict[str, Any]:
         """Add that a teacher must score all candidates, because its scores decide the draws.
 
@@ -160,10 +156,6 @@ class Pooled(Retriever):
     """Dot product of vectors [3.4], or of vectors of length 1 [SimLM]."""
     passage_weight: Share = 0.0
     """Weight of the passage-centric loss; the contrastive loss has the rest [PAIR: 0.1]."""
-
-    def model(self) -> dict[str, Any]:
-        """Return the settings stored with the model, including the pooling and the similarity."""
-        return super().model() | pick(asdict(self), ("pooling", "similarity"))
 
 
 @settings
@@ -190,13 +182,6 @@ class Multi(Retriever):
     """With match any: whether [MASK] fills queries, and is attended to [ColBERT]."""
     skip_punctuation: bool = True
     """With match any: no vectors of punctuation in passages [ColBERT]."""
-
-    def model(self) -> dict[str, Any]:
-        """Return the settings stored with the model, including its head."""
-        keys = ("head", "dimensions", "match", "expansion", "skip_punctuation")
-        if self.match == "equal":
-            keys += ("cls_dimensions",)
-        return super().model() | pick(asdict(self), keys)
 
 
 @settings
@@ -238,11 +223,6 @@ class Sparse(Regularised):
         if self.target == "recall" and self.pieces == "all":
             raise unfit(self, "target", " and pieces is all; expected recall with pieces own")
 
-    def model(self) -> dict[str, Any]:
-        """Return the settings stored with the model, including its head."""
-        own = pick(asdict(self), ("pieces", "target")) if self.pieces == "own" else {}
-        return super().model() | {"head": self.head, "query_weights": self.query_weights} | own
-
 
 @settings
 class Unified(Pooled, Regularised):
@@ -257,9 +237,8 @@ class Unified(Pooled, Regularised):
     """Divides the dense head's scores; its weight is temperature / dense_temperature."""
 
     def model(self) -> dict[str, Any]:
-        """Return the settings stored with the model: also its head, and the dense head's weight."""
-        weight = self.temperature / self.dense_temperature
-        return super().model() | {"head": self.head, "dense_weight": weight}
+        """Add the dense head's weight."""
+        return super().model() | {"dense_weight": self.temperature / self.dense_temperature}
 
 
 @settings

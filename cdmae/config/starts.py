@@ -9,6 +9,7 @@ from annotated_types import Ge
 from cdmae.config import pretrained
 from cdmae.errors import InputError
 from cdmae.fields import (
+    Entry,
     HomePath,
     Length,
     Of,
@@ -16,7 +17,6 @@ from cdmae.fields import (
     PositiveReal,
     Share,
     Whole,
-    asdict,
     pick,
     rules_of,
     settings,
@@ -25,7 +25,7 @@ from cdmae.fields import (
 
 
 @settings
-class Start:
+class Start(Entry):
     """An encoder's initial weights: a checkpoint, or random weights of BERT base's sizes."""
 
     checkpoint: HomePath = ""
@@ -66,19 +66,14 @@ class Start:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """List the settings without effect: with a checkpoint, all others."""
-        return tuple(key for key in rules_of(self) if self.checkpoint and key != "checkpoint")
-
-    def values(self) -> dict[str, Any]:
-        """Return the relevant settings: the checkpoint, or everything else."""
-        values = asdict(self)
-        checkpoint = values.pop("checkpoint")
-        return {"checkpoint": checkpoint} if checkpoint else values
+        """List the settings without effect: with a checkpoint, all others; else the checkpoint."""
+        has_checkpoint = bool(self.checkpoint)
+        return tuple(key for key in rules_of(self) if (key == "checkpoint") != has_checkpoint)
 
     def tokenizer(self) -> dict[str, Any]:
         """Return the settings that decide the tokenizer."""
-        of_texts = ("collection", "vocabulary", "strip_accents")
-        return pick(self.values(), ("checkpoint",) if self.checkpoint else of_texts)
+        keys = ("checkpoint", "collection", "vocabulary", "strip_accents")
+        return pick(self.values(), keys)
 
     # --- sizes; None if only the job that loads the checkpoint knows them -------------------------
 

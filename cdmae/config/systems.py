@@ -111,20 +111,6 @@ def of_kind(config: Config, *kinds: str) -> list[str]:
     return [name for name, system in config.systems.items() if system.kind in kinds]
 
 
-def beside(config: Config, name: str) -> list[str]:
-    """List the systems that a trained system's card shows, too: BM25, and its own checkpoint.
-
-    The checkpoint is a system of kind external, as it was published.
-    """
-    start = config.starts[start_of(config, name)].checkpoint
-    published = [
-        other
-        for other in of_kind(config, "external")
-        if start and config.systems[other].model == start
-    ]
-    return [*of_kind(config, "bm25")[:1], *published[:1]]
-
-
 def trained(config: Config) -> list[str]:
     """List the systems with a model of their own, in the order of the config."""
     return [name for name, system in config.systems.items() if system.trained]

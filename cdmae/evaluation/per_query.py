@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cdmae.files import complete, read_table
+from cdmae.files import complete
 
 MEASURES = ["collection", "split", "query_id", "measure", "value"]
 
@@ -22,4 +22,4 @@ def read_measures(path: Path | str) -> pd.DataFrame:
     types = {**dict.fromkeys(MEASURES, str), "value": float}
     # An id may contain a carriage return, which pandas would treat as the end of a line.
     how = {"keep_default_na": False, "lineterminator": "\n"}
-    return read_table(path, whole=True, usecols=MEASURES, dtype=types, **how)
+    return pd.read_csv(path, sep="\t", usecols=MEASURES, dtype=types, **how)

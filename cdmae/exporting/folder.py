@@ -92,7 +92,7 @@ def _write_graph(model: Model, folder: Path, collection: str, threads: int) -> N
     texts = passages["text"].to_pylist()
     ours = None
     if model.kind == "retriever":
-        tokens = sequences.tokenised(texts, Tokeniser(folder, threads))
+        tokens = sequences.tokenised(texts, Tokeniser(folder))
         read = sequences.texts(model, "passage", tokens, np.arange(len(texts)))
         encoded = inference.encode(model, read, torch.device("cpu"))
         ours = encoded.toarray() if sparse.issparse(encoded) else encoded

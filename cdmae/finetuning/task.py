@@ -90,7 +90,6 @@ class Data:
         model: Model,
         *,
         seed: int,
-        threads: int = 1,
         share: Share = unshared,
     ) -> Data:
         """Read a stage's training data, once for all processes.
@@ -113,7 +112,7 @@ class Data:
             return found.arrays()
 
         examples = Examples.of_arrays(share("examples", make), drawing)
-        queries = sequences.queries_of(inputs.collection, stage.split, inputs.encoder, threads)
+        queries = sequences.queries_of(inputs.collection, stage.split, inputs.encoder)
         if stage.topics:
             name = str(inputs.collection)
             found = topics.of_queries(model, queries, examples.queries, stage, seed, name)
@@ -211,7 +210,7 @@ def train(
     model = files.model(settings, seed)
     with ranks.joined(device) as group, states.opened(state, name, group) as saved:
         share = saved.share
-        data = Data.read(files, settings, model, seed=seed, threads=threads, share=share)
+        data = Data.read(files, settings, model, seed=seed, share=share)
         training = module.set_up(name, model, data, settings, files, seed, group)
         training.network.to(device)
         seconds, notes = loop.train(training, saved)

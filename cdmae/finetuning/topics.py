@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from cdmae.config.stages import Dense
 from cdmae.errors import InputError
 from cdmae.models import packed, sequences
 from cdmae.models.heads import dense
-from cdmae.threads import faiss_threads
 from cdmae.tokens.corpus import Tokens
 from cdmae.training import setup
 
@@ -60,7 +60,7 @@ def clusters(vectors: np.ndarray, number: int, seed: int) -> np.ndarray:
     """
     import faiss
 
-    with faiss_threads(1):
+    with threadpool_limits(1, "openmp"):
         means = faiss.Kmeans(
             vectors.shape[1],
             number,

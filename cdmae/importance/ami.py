@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cdmae.arrays import appending, read_array
+from cdmae.arrays import appending
 from cdmae.files import complete, read_json, write_json
 from cdmae.importance import ngrams
 from cdmae.tokens.corpus import Tokens
@@ -100,9 +100,11 @@ class Table:
         orders = range(1, about["window"] + 1)
         return cls(
             unit=about["unit"],
-            keys=tuple(read_array(counted / f"keys_{order}.npy") for order in orders),
-            counts=tuple(read_array(counted / f"counts_{order}.npy") for order in orders),
-            totals=read_array(counted / "totals.npy"),
+            keys=tuple(np.load(counted / f"keys_{order}.npy", mmap_mode="r") for order in orders),
+            counts=tuple(
+                np.load(counted / f"counts_{order}.npy", mmap_mode="r") for order in orders
+            ),
+            totals=np.load(counted / "totals.npy", mmap_mode="r"),
             settings=read_json(Path(folder) / "settings.json"),
         )
 
@@ -140,9 +142,9 @@ def estimate(
     relative path. formula: the arguments of `ami`.
     """
     unit = ngrams.unit_of(counted)
-    counts = read_array(Path(counted) / "counts.npy")
-    totals = read_array(Path(counted) / "totals.npy")
-    segments = read_array(Path(counted) / "segments.npy")
+    counts = np.load(Path(counted) / "counts.npy", mmap_mode="r")
+    totals = np.load(Path(counted) / "totals.npy", mmap_mode="r")
+    segments = np.load(Path(counted) / "segments.npy", mmap_mode="r")
     with complete(output) as aside:
         aside.mkdir()
         with appending(aside / "values.npy", np.float16) as append:
@@ -159,4 +161,4 @@ def estimate(
 
 def read_values(folder: Path | str) -> np.ndarray:
     """Return the importance of every word-piece of a collection, float16 [T], memory-mapped."""
-    return read_array(Path(folder) / "values.npy")
+    return np.load(Path(folder) / "values.npy", mmap_mode="r")

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from cdmae.arrays import appending, read_array, write_array
+from cdmae.arrays import appending, write_array
 from cdmae.files import complete, read_json, write_json
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.words import hash_words, longer
@@ -51,7 +51,7 @@ def count_to(
                 for words, counts in hash_words(tokens, unit):
                     append(words)
                     lengths.append(counts)
-            words = read_array(Path(scratch, "words.npy"))
+            words = np.load(Path(scratch, "words.npy"), mmap_mode="r")
             sizes = np.concatenate(lengths)
             segments = np.cumsum(np.append(0, sizes))
             counts = _reserve(aside / "counts.npy", (window, len(words)))

@@ -40,7 +40,7 @@ class Shades:
     def __init__(self, table: Path | str, tokenizer: Path | str) -> None:
         """Read the table of importance and the tokenizer from disk."""
         self.table = ami.Table.read(table)
-        self.tokeniser = Tokeniser(tokenizer, 1)
+        self.tokeniser = Tokeniser(tokenizer)
         self.backend = read_backend(tokenizer)
         self.pieces = read_pieces(tokenizer)
 

@@ -6,9 +6,9 @@ with ``_``. Such a file has
 - ``select(batch, side, key)``, which returns the word-pieces to mask, bool [B, n]: ``batch.k[b]``
   of the ``batch.candidates`` of passage b;
 - perhaps ``values(corpus)``: a number for each word-piece of the collection, float16 [T], from what
-  `Corpus` knows about it. It is computed once, and `select` finds it in ``batch.values``.
-
-`cdmae.config.encoders` lists them, with a description for model cards and the settings they need.
+  `Corpus` knows about it. It is computed once, and `select` finds it in ``batch.values``;
+- perhaps ``READS = "importance"``, if it uses ``corpus.importance`` and ``side.sigma``, or
+  ``READS = "ngrams"``, if it uses ``corpus.ngrams``, which are then counted in words.
 
 Every draw depends on (seed, side, epoch) through the key, on the passage's row and on the
 position, and on nothing else: the masks of a passage do not depend on its batch, on the process
@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from cdmae.arrays import read_array
 from cdmae.importance import ami, ngrams
 from cdmae.masking.noise import Key, draws, key
 from cdmae.tokens.corpus import Tokens
@@ -79,7 +78,9 @@ class Corpus:
     def ngrams(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the counts [L, W] and the totals [L] of n-grams (`cdmae.importance.ngrams`)."""
         folder = ngrams.folder_of(self.estimate)
-        return read_array(folder / "counts.npy"), read_array(folder / "totals.npy")
+        counts = np.load(folder / "counts.npy", mmap_mode="r")
+        totals = np.load(folder / "totals.npy", mmap_mode="r")
+        return counts, totals
 
 
 @dataclass(frozen=True)

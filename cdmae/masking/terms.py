@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from cdmae import masking
+from cdmae.config.encoders import reads
+from cdmae.config.objectives import AnyEncoder
 from cdmae.files import write_json
 from cdmae.importance.shading import spell
 from cdmae.languages.stop_words import STOP_WORDS
-from cdmae.masking import Batch, Corpus, Side
+from cdmae.masking import Batch, Corpus, side_of
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -30,10 +32,9 @@ def describe(
     tokenizer: Path,
     importance: Path,
     *,
-    settings: dict[str, Any],
-    seed: int,
+    settings: AnyEncoder,
 ) -> None:
-    """Describe the masks of a strategy that reads the importance, and uniform masks for comparison.
+    """Describe the importance-aware masks of a decoder, or of its encoder, and uniform masks.
 
     `output` is a JSON file with these keys:
 
@@ -42,14 +43,15 @@ def describe(
     word-pieces.
     """
     corpus = Corpus(tokens, Vocabulary.read(tokenizer), tokenizer, importance)
-    side = Side(settings["strategy"], settings["ratio"], sigma=settings["sigma"], unit=corpus.unit)
+    decoder = getattr(settings, "decoder_masking", "uniform")
+    name = "decoder" if reads(decoder) == "importance" else "encoder"
+    side = side_of(settings, name, corpus.unit)
     uniform = replace(side, strategy="uniform")
     evenly = np.linspace(0, max(0, len(tokens) - 1), SAMPLE).astype(np.int64)
     rows = np.unique(evenly)[: len(tokens)]
     values = masking.values([side.strategy], corpus).get(side.strategy)
-    length = settings["max_length"] - 2
-    batch = masking.read(tokens, rows, length, corpus.vocabulary, values)
-    key = masking.key(seed, "decoder", 0)
+    batch = masking.read(tokens, rows, settings.max_length - 2, corpus.vocabulary, values)
+    key = masking.key(settings.seed, "decoder", 0)
     facts = {
         "uniform": _facts(batch, masking.choose(batch, uniform, key), corpus.pieces),
         "importance": _facts(batch, masking.choose(batch, side, key), corpus.pieces),

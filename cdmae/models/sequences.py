@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 
-def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
+def queries(texts: Sequence[str], tokenizer: Path | str) -> Tokens:
     """Tokenise queries with the tokenizer in a folder."""
-    return tokenised(texts, Tokeniser(tokenizer, threads))
+    return tokenised(texts, Tokeniser(tokenizer))
 
 
 def tokenised(texts: Sequence[str], tokeniser: Tokeniser) -> Tokens:
@@ -39,9 +39,9 @@ def tokenised(texts: Sequence[str], tokeniser: Tokeniser) -> Tokens:
     return tokeniser.tokens(pa.table({"title": titles, "text": pa.array(list(texts), pa.string())}))
 
 
-def queries_of(collection: Path | str, split: str, tokenizer: Path | str, threads: int) -> Tokens:
+def queries_of(collection: Path | str, split: str, tokenizer: Path | str) -> Tokens:
     """Tokenise the queries of a collection's split with the tokenizer in a folder."""
-    return queries(read_queries(collection, split)["text"].tolist(), tokenizer, threads)
+    return queries(read_queries(collection, split)["text"].tolist(), tokenizer)
 
 
 def frame(pieces: Ragged, vocabulary: Vocabulary) -> Ragged:

@@ -119,7 +119,7 @@ def _described(model: str, folder: Path) -> Encoder:
         raise InputError(
             f"--encoder: training does not keep a part of {model}: {', '.join(lost)}; expected "
             "pooling cls or mean, or SPLADE's max and relu, and one of "
-            f"{', '.join(pretrained.FAMILIES)}; --no-train measures the model as it is"
+            f"{', '.join(pretrained.FAMILIES)}; as it is, a system of kind external measures it"
         )
     prompts = _json(folder / "config_sentence_transformers.json").get("prompts") or {}
     of_passages = [prompts[name] for name in ("document", "passage", "corpus") if name in prompts]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +24,10 @@ FEW_QUERIES = 100  # fewer train little, and their held-out tenth measures almos
 VOCABULARY = 8192  # word-pieces of a tokenizer that is trained
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """The values that the config's template needs, by name, and the reasons to print."""
-
-    values: dict[str, Any]
-    reasons: list[str]
-    template: str = "my.yaml.j2"
-
-
 def choose(
     found: Survey, machine: Machine, encoder: Encoder | None, name: str, pieces: tuple[int, int]
-) -> Recipe:
-    """Choose a value for every name in the template.
+) -> tuple[dict[str, Any], list[str]]:
+    """Choose a value for every name in the template; return the values, and reasons to print.
 
     pieces: the longest usual lengths of passages and queries, in word-pieces.
     """
@@ -88,27 +78,7 @@ def choose(
     if values["passage_length"] < pieces[0]:
         words = f"passages are cut at {values['passage_length']} word-pieces, the most for"
         reasons.append(f"{words} {'this encoder' if machine.gpus else 'this machine'}")
-    return Recipe(values, reasons)
-
-
-def measure(found: Survey, model: str, name: str) -> Recipe:
-    """Compare a published retriever with BM25 on all judged queries, without any training."""
-    if not any(found.judged.values()):
-        raise InputError("--no-train needs judged queries, but the data have none")
-    dev = next(filter(is_dev, found.judged), "")
-    judged = [split for split in found.judged if split != DIVIDED] or [DIVIDED]
-    reasons = [f"nothing is trained; measured on {', '.join(judged)}"]
-    if dev:
-        reasons.append(f"{dev} chooses the weights of the fusion")
-    values = {
-        "found": found,
-        "name": name,
-        "model": model,
-        "source": _source(found),
-        "dev": dev,
-        "judged": judged,
-    }
-    return Recipe(values, reasons, "measured.yaml.j2")
+    return values, reasons
 
 
 def _source(found: Survey) -> dict[str, Any]:
@@ -164,7 +134,7 @@ def _length(pieces: int, most: int) -> int:
     return min(most, max(16, 16 * math.ceil((pieces + 2) / 16)))
 
 
-def text(recipe: Recipe, root: Path) -> str:
+def text(values: dict[str, Any], root: Path) -> str:
     """Format the config; paths below `root`, the working directory of runs, become relative."""
     environment = jinja2.Environment(
         trim_blocks=True,
@@ -174,8 +144,8 @@ def text(recipe: Recipe, root: Path) -> str:
         autoescape=False,  # noqa: S701 (YAML, not HTML)
     )
     environment.filters["flow"] = _flow
-    template = Path(__file__).with_name(recipe.template).read_text(encoding="utf-8")
-    return environment.from_string(template).render(recipe.values).replace(f"{root}/", "")
+    template = Path(__file__).with_name("my.yaml.j2").read_text(encoding="utf-8")
+    return environment.from_string(template).render(values).replace(f"{root}/", "")
 
 
 def _flow(value: Any) -> str:

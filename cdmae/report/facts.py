@@ -165,7 +165,7 @@ class Facts:
     @property
     def reported(self) -> Target | None:
         """Return the target whose numbers the first screen shows; None without measures."""
-        return Target(*splits.roles(self.config).reported) if self.targets else None
+        return Target(*splits.roles(self.config)[1]) if self.targets else None
 
     def is_made(self, target: Target) -> bool:
         """Return whether a target's queries were made from passages."""

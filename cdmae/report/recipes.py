@@ -22,6 +22,8 @@ SOURCES = (*LEARNT_FROM, "reranks")
 NAMES = ("encoder", "stage", "once", "importance")
 # settings of all encoders, including those without pre-training
 OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")
+# settings that another setting may leave without effect: the masks, or the number of steps
+OPTIONAL = ("encoder.epochs", "encoder.importance", "encoder.sigma")
 
 
 @cache
@@ -66,9 +68,8 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
     objectives = (first.get("encoder.objective"), second.get("encoder.objective"))
     if "encoder.objective" in keys and "none" in objectives:
         keys = [key for key in keys if not key.startswith("encoder.") or key in OF_ALL_ENCODERS]
-    if "encoder.decoder_masking" in keys:
-        # settings that have an effect only on importance-aware masks
-        keys = [key for key in keys if not key.startswith(("encoder.sigma", "encoder.importance"))]
+    shared = first.keys() & second.keys()
+    keys = [key for key in keys if key in shared or not key.startswith(OPTIONAL)]
     different = {key: (first.get(key), second.get(key)) for key in keys}
     for key in different.keys() & set(SOURCES):
         names = [facts.entry(name).values().get(key) or "none" for name in (a, b)]

@@ -12,7 +12,7 @@ import pandas as pd
 
 from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config.schema import Config
-from cdmae.files import read_json, read_table
+from cdmae.files import read_json
 
 WORK = re.compile(r"^work ([\d.]+) s$", re.MULTILINE)  # in a job's log, by `cdmae.job`
 POINTS = 120  # rows per curve; further steps are averaged
@@ -70,10 +70,10 @@ def training(folder: Path) -> Training:
     """Read the records of a training: about.json, its curve and its probes; each may be missing."""
     about = folder / "about.json"
     curve = folder / "steps.tsv"
-    points = _losses(read_table(curve)) if curve.exists() else []
+    points = _losses(pd.read_csv(curve, sep="\t")) if curve.exists() else []
     probes = folder / BOTTLENECK
     if probes.exists():
-        probe = read_table(probes).melt(id_vars="step", var_name="quantity")
+        probe = pd.read_csv(probes, sep="\t").melt(id_vars="step", var_name="quantity")
         points += zip(probe["quantity"], probe["step"], probe["value"], strict=True)
     return Training(read_json(about) if about.exists() else {}, points)
 

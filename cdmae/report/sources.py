@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from cdmae.config import seeds, systems
-from cdmae.config.encoders import STRATEGIES
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
@@ -61,15 +60,12 @@ def card(config: Config, system: str) -> dict[str, Any]:
     return {
         "name": system,
         "system": entry.values(),
-        "pretraining": {
-            "words": encoder.in_words,
-            "masked": STRATEGIES[encoder.maskings[-1]].in_words if encoder.maskings else "",
-        },
+        "objective": type(encoder).__doc__.splitlines()[0],
         **parts,
         **({"before": before} if before else {}),
         "licence": config.report.licence,
         "languages": list(config.report.languages),
         "collections": {name: config.collections[name].values() for name in used},
         "about": {name: place(config.results, "about", collection=name) for name in used},
-        "beside": systems.beside(config, system),
+        "beside": systems.of_kind(config, "bm25")[:1],
     }

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import write_array
 from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.job import PARENT, end_with_parent
@@ -142,7 +142,7 @@ class Searcher:
             False, [reader], [], signature=f"(Z{composite}{composite})V"
         )
         self._without_fields = _searcher(without_fields)
-        self._rows = read_array(Path(folder) / ROWS)
+        self._rows = np.load(Path(folder) / ROWS, mmap_mode="r")
         self._generator = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
         field = autoclass("org.apache.lucene.search.SortField")
         text = autoclass("org.apache.lucene.search.SortField$Type").STRING_VAL

@@ -93,7 +93,7 @@ def teacher(
     passages = read_tokens(tokens)
     checkpoint.check_tokens(judge, passages.word_starts, str(tokens))
     judge.network.to(device)
-    queries = sequences.queries_of(collection, settings["split"], model, threads)
+    queries = sequences.queries_of(collection, settings["split"], model)
     if settings.get("labelled"):
         candidates = read_run(negatives).best(settings["depth"])
     else:
@@ -137,7 +137,7 @@ def rerank(
     for number, (collection, split, length, path, output) in enumerate(targets):
         passages = read_tokens(folders[collection])
         checkpoint.check_tokens(judge, passages.word_starts, str(folders[collection]))
-        queries = sequences.queries_of(collection, split, model, threads)
+        queries = sequences.queries_of(collection, split, model)
         label = f"rerank {collection.name}"
         kept = f"{folder}/{number:03d}-"
         cut = checkpoint.at(judge, length)
@@ -177,7 +177,7 @@ def reorder(
 def answer(system: dict[str, Any], question: Question) -> Run:
     """Rerank another system's answer to a query; `system` has `depth`, `model` and `tokens`."""
     judge = load(system["model"])
-    tokeniser = asking.loaded(Tokeniser, system["model"], 1)
+    tokeniser = asking.loaded(Tokeniser, system["model"])
     query = sequences.tokenised([question.text], tokeniser)
     passages = asking.loaded(read_tokens, system["tokens"])
     cut = checkpoint.at(judge, question.length)

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from cdmae.arrays import read_frame
-from cdmae.collections.store import EXCLUDED, QRELS, read_passages, read_queries, take_passages
+from cdmae.collections.store import EXCLUDED, read_passages, read_queries, take_passages
 from cdmae.log import say
 from cdmae.models.ragged import starts_of
 from cdmae.runs import Run, write_run
@@ -49,7 +49,8 @@ def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
     asked = np.flatnonzero(own >= 0)
     if len(asked):
         say(f"{len(asked):,} queries of {split} are also passages, which their rankings omit")
-    qrels = read_frame(Path(collection) / "qrels.parquet", QRELS)
+    file = pq.ParquetFile(Path(collection) / "qrels.parquet", page_checksum_verification=True)
+    qrels = file.read().to_pandas()
     which = (qrels["split"] == split) & (qrels["grade"] == EXCLUDED)
     excluded = qrels.loc[which, ["query", "passage"]].to_numpy()
     if len(excluded):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, digest, link, read_json, write_json
 from cdmae.log import Progress, say
@@ -59,14 +59,13 @@ class Encoder:
         self.device = setup.set_up(threads)
         self.folder = system["model"]
         self.uses = system.get("uses", "")
-        self.threads = threads
         model = asking.loaded(checkpoint.load, self.folder, "retriever")
         self.retriever = checkpoint.at(model, length)
         self.retriever.network.to(self.device)
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """Encode queries: [Q, D]."""
-        tokeniser = asking.loaded(Tokeniser, self.folder, self.threads)
+        tokeniser = asking.loaded(Tokeniser, self.folder)
         source = sequences.tokenised(texts, tokeniser)
         read = sequences.texts(self.retriever, "query", source, np.arange(len(texts)))
         if self.retriever.target == "recall":
@@ -237,4 +236,4 @@ def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
     if not path.exists():
         with complete(path) as aside:
             write_array(aside, make())
-    return read_array(path)
+    return np.load(path, mmap_mode="r")

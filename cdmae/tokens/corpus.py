@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.arrays import appending, read_array, write_array
+from cdmae.arrays import appending, write_array
 from cdmae.files import complete
 
 TOKENS = ("ids", "starts", "text_starts", "word_starts")
@@ -82,6 +82,6 @@ def stream_tokens(
 
 def read_tokens(folder: Path | str) -> Tokens:
     """Read tokens; the ids stay on disk."""
-    arrays = {name: read_array(Path(folder) / f"{name}.npy") for name in TOKENS}
+    arrays = {name: np.load(Path(folder) / f"{name}.npy", mmap_mode="r") for name in TOKENS}
     in_memory = {name: np.array(arrays[name]) for name in TOKENS if name != "ids"}
     return Tokens(ids=arrays["ids"], **in_memory)

@@ -21,7 +21,6 @@ from cdmae.config import pretrained
 from cdmae.errors import InputError, cause
 from cdmae.languages import scripts
 from cdmae.log import say
-from cdmae.threads import stream
 from cdmae.tokens.corpus import Tokens, read_tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, read_backend
 
@@ -37,7 +36,7 @@ COVERAGE = 0.9995
 LONGEST = 1000
 # in scripts whose clauses have no spaces, about two words, which are the longest word-pieces
 LONGEST_UNSPACED = 10
-ROWS_AT_ONCE = 1024  # passages per batch of a thread
+ROWS_AT_ONCE = 1024  # passages per batch, which tokenizers divides among its threads
 
 
 def train_tokenizer(
@@ -165,21 +164,21 @@ class Texts:
 # --- tokenising a collection ----------------------------------------------------------------------
 
 
-def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
+def tokenise(passages: pa.Table, tokenizer: Path | str) -> Tokens:
     """Tokenise `passages` (columns title and text) with the tokenizer in a folder.
 
     The ids are equal to the Hugging Face tokenizer's for the joined text without special tokens. As
     there, a special token spelt out in a text, such as ``[MASK]``, becomes that special token.
     """
-    return Tokeniser(tokenizer, threads).tokens(passages)
+    return Tokeniser(tokenizer).tokens(passages)
 
 
-def tokenise_to(output: Path | str, passages: Path, tokenizer: Path, threads: int) -> None:
+def tokenise_to(output: Path | str, passages: Path, tokenizer: Path) -> None:
     """Tokenise a collection, as `tokenise` does, into the files of `write_tokens`.
 
     passages: the file in the folder of the collection.
     """
-    tokeniser = Tokeniser(tokenizer, threads)
+    tokeniser = Tokeniser(tokenizer)
     batches = tokeniser.stream(stream_passages(passages.parent, ["title", "text"]))
     stream_tokens(output, batches, tokeniser.dtype, tokeniser.vocabulary.word_starts)
     ids = read_tokens(output).ids
@@ -190,9 +189,8 @@ def tokenise_to(output: Path | str, passages: Path, tokenizer: Path, threads: in
 class Tokeniser:
     """A tokenizer that is loaded once, for any number of passages."""
 
-    def __init__(self, tokenizer: Path | str, threads: int) -> None:
+    def __init__(self, tokenizer: Path | str) -> None:
         """Load the tokenizer in a folder."""
-        self.threads = threads
         self.vocabulary = Vocabulary.read(tokenizer)
         self.dtype = np.uint16 if self.vocabulary.size <= 1 << 16 else np.uint32
         self.backend = read_backend(tokenizer)
@@ -210,7 +208,7 @@ class Tokeniser:
         """Yield each batch's ids and segment lengths (title, text, title, text, ...)."""
         tables = (table.select(["title", "text"]) for table in passages)
         batches = chain.from_iterable(table.to_batches(ROWS_AT_ONCE) for table in tables)
-        yield from stream(self.threads, self._batch, batches)
+        yield from map(self._batch, batches)
 
     def _batch(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         """Tokenise a batch of passages; titles and texts are joined by a space."""

@@ -32,7 +32,7 @@ import numpy as np
 import torch
 from filelock import FileLock, Timeout
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import write_array
 from cdmae.errors import InputError, cause
 from cdmae.files import complete, write_text
 from cdmae.training.ranks import Ranks
@@ -130,7 +130,9 @@ class State:
             for key, values in make().items():
                 write_array(folder / f"{key}.npy", values)
         self.group.wait()
-        return {path.stem: read_array(path).view(np.ndarray) for path in folder.iterdir()}
+        return {
+            path.stem: np.load(path, mmap_mode="r").view(np.ndarray) for path in folder.iterdir()
+        }
 
     @contextmanager
     def finish(self, output: Path) -> Iterator[Path]:

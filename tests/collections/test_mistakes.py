@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from functools import partial
 
 import pytest
 from small_collections import write_files
@@ -10,7 +9,6 @@ from small_collections import write_files
 from cdmae import collections
 from cdmae.errors import InputError, dotted
 from cdmae.fields import parse
-from workflow.scripts import collection
 
 PASSAGE = '{"_id": "p1", "text": "a passage"}\n'
 QUERIES = '{"_id": "q1", "text": "a"}\n{"_id": "q2", "text": "b"}\n'
@@ -184,13 +182,3 @@ def test_a_mistake_within_another_collection_has_its_keys(tmp_path, source, of, 
     with pytest.raises(InputError) as caught:
         parse(collections.source(source).Settings, {"of": of, **more}, "collections", "x")
     assert f"collections.x.{keys}" in [dotted(each.keys) for each in caught.value.several]
-
-
-def test_a_stage_may_not_ask_for_more_queries_than_the_collection_has(tmp_path):
-    """This is said when the collection is made, and not after hours of searching."""
-    (tmp_path / "pairs.csv").write_text(TWO)
-    settings = {"source": "pairs", "path": str(tmp_path / "pairs.csv")}
-    make = partial(collection.main, collection="mine", settings=settings, output=tmp_path / "made")
-    with pytest.raises(InputError, match=r"^stages\.one\.train_queries is 2; expected up to 1, "):
-        make(trained_on={"one": ("train", 2)})
-    make(trained_on={"one": ("train", 1)})

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from other_values import BESIDE, REMEDY, VALUES, others, tried
 from pydantic import ValidationError
-from tiny_objectives import as_objective
+from tiny_objectives import OBJECTIVES, as_objective
 from tiny_training import stage, train, write_teacher, write_tiny
 
 from cdmae.collections.store import Collection, read_passages, read_queries, write_collection
 from cdmae.config.importance import Importance
-from cdmae.config.objectives import OBJECTIVES, Mae, NotPretrained
+from cdmae.config.objectives import Mae, NotPretrained
 from cdmae.config.stages import AnyStage
 from cdmae.config.starts import Start
 from cdmae.errors import InputError
@@ -183,7 +183,7 @@ def test_every_setting_of_random_weights_reaches_the_weights_of_a_pre_training(g
         trained = tokenise.train_tokenizer(texts, start.vocabulary, start.strip_accents)
         trained.save_pretrained(tokenizer)
         passages = read_passages(tiny.collection)
-        write_tokens(tokens, tokenise.tokenise(passages, tokenizer, 1))
+        write_tokens(tokens, tokenise.tokenise(passages, tokenizer))
         return run(settings, start, tokenizer, tmp_path / "encoder", tokens=tokens)
 
     check(START, outcome)

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from test_masking import KEY, batch_of, random_batch, words_of
 from transformers import BertTokenizer
 
 from cdmae import masking
-from cdmae.config.encoders import STRATEGIES
+from cdmae.config.encoders import Masking, reads
 from cdmae.config.importance import Importance
 from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
@@ -43,7 +44,7 @@ def corpus(texts=TEXTS, pieces=PIECES, estimate=None):
     )
 
 
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", get_args(Masking))
 def test_every_strategy_has_a_number_for_every_word_piece(tmp_path, name):
     texts = [*TEXTS * 10, *["bb"] * 100]  # collocations cover at most half of a collection
     tokens = corpus(texts).tokens
@@ -52,7 +53,7 @@ def test_every_strategy_has_a_number_for_every_word_piece(tmp_path, name):
     ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, formula)
     vocabulary = {piece: index for index, piece in enumerate(PIECES)}
     BertTokenizer(vocab=vocabulary).save_pretrained(tmp_path / "tokenizer")
-    read = corpus(texts, estimate=tmp_path / "importance")
+    read = corpus(texts, estimate=tmp_path / reads(name) if reads(name) else None)
     read = replace(read, tokenizer=tmp_path / "tokenizer")
     for found in masking.values([name], read).values():
         assert found.dtype == np.float16 and found.shape == tokens.ids.shape

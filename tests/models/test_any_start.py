@@ -91,7 +91,7 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
     from sentence_transformers import CrossEncoder
 
     folder = untrained(tmp_path / "model", encoder, stage("reranker", max_length=40))
-    source, rows = sequences.queries(SPOKEN, folder, 1), np.arange(len(SPOKEN))
+    source, rows = sequences.queries(SPOKEN, folder), np.arange(len(SPOKEN))
     judge = checkpoint.load(folder, "reranker")
     ours = reranking.score(judge, source, rows, source, rows[::-1])
     theirs = CrossEncoder(str(folder), device="cpu").predict(
@@ -104,7 +104,7 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
     """On words of its own tokenizer; the result is an encoder of the same kind, with other weights."""
     texts = [*TEXTS, *SPOKEN[:4], ""]
     table = pa.table({"title": ["", "e-mail"] * 3 + [""], "text": texts})
-    tokens = tokenise.tokenise(table, encoder, 1)
+    tokens = tokenise.tokenise(table, encoder)
     write_tokens(tmp_path / "tokens", tokens)
     ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=3)
     formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tiny_objectives import (
     CPU,
+    OBJECTIVES,
     SETTINGS,
     V,
     as_objective,
@@ -19,7 +20,6 @@ from torch.nn import functional
 
 from cdmae import masking
 from cdmae.config.encoders import Pooled
-from cdmae.config.objectives import OBJECTIVES
 from cdmae.pretraining.objectives import _prediction, objective, objectives
 from cdmae.training import setup
 from tests.naive import Naive

@@ -95,14 +95,6 @@ def test_queries_of_each_layout_train_choose_and_are_reported(
     assert configs.chosen_collection(config, None) == "mine"
 
 
-def test_a_published_retriever_is_measured_without_training(new, tmp_path, tiny_bert):
-    folder = beir(tmp_path / "mine", train=60, dev=20, test=20)
-    config, _ = new(folder, "--no-train", "--encoder", tiny_bert)
-    assert not config.stages and [*config.systems] == ["bm25", "published", "fused"]
-    assert config.systems["fused"].tuned_on == ("mine", "dev")
-    assert config.evaluation.collections == {"mine": BOTH}
-
-
 @pytest.mark.parametrize(("number", "is_few"), [(10, True), (34, False)])
 def test_few_texts_have_a_warning(new, tmp_path, number, is_few):
     _, printed = new(texts(tmp_path / "some", number=number))
@@ -199,8 +191,6 @@ def unfit(tmp_path):
         ("good.csv --questions good.csv", "good.csv, line 2"),
         ("good.csv --questions good.csv --source pairs", "--questions"),
         ("good.csv --encoder a/b", "--encoder is a/b"),
-        ("good.csv --no-train", "--encoder"),
-        ("notes --no-train --encoder a/b", "--no-train"),
         ("good.csv --encoder ~/a/b", "--encoder"),
         ("good.csv --encoder models/mine", "models/mine is"),
         ("one", "0 queries"),
@@ -226,9 +216,9 @@ REFERENCE = Survey(
 
 
 def test_the_shipped_example_is_what_it_writes_for_beir():
-    chosen = recipe.choose(REFERENCE, Machine(cores=8), None, "mine", (126, 14))
+    values, _ = recipe.choose(REFERENCE, Machine(cores=8), None, "mine", (126, 14))
     shown = (proposing.ROOT / "config/examples/collection.yaml").read_text()
-    assert recipe.text(chosen, proposing.ROOT) == shown
+    assert recipe.text(values, proposing.ROOT) == shown
 
 
 OWN = (proposing.ROOT / "docs/own.md").read_text()

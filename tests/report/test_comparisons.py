@@ -47,6 +47,7 @@ def test_each_pair_of_the_default_has_its_question(tmp_path):
         ({"encoder": {"projection": False}}, "projection: on → off"),
         ({"encoder": {"seed": 43}}, "seed: 42 → 43"),
         ({"encoder": {"decoder_masking": "idf"}}, "decoder masking: importance → idf"),
+        ({"encoder": {"steps": 0, "epochs": 3}}, "steps: 1400 → 0"),
         ({"stage": {"group": 16, "queries": 16}}, "group, queries"),
         ({"negatives": "fused"}, "negatives: bm25 → fused"),
     ],

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 from small_collections import stored
 
-from cdmae.arrays import read_array
 from cdmae.collections.store import table_of
 from cdmae.errors import InputError
 from cdmae.retrieval import bm25, lucene
@@ -79,7 +78,7 @@ def test_scores_are_those_of_the_formula(texts, index, k1, b):
 
 def test_parts_processes_and_pages_do_not_matter(texts, index, tmp_path, monkeypatch):
     """Two threads indexed the passages, so that documents are not in the order of the rows."""
-    rows = read_array(index / lucene.ROWS)
+    rows = np.load(index / lucene.ROWS, mmap_mode="r")
     assert sorted(rows) == [row for row, text in enumerate(texts) if text]
     monkeypatch.setattr(lucene, "PAGE", 7)
     bm25.build(collection(tmp_path / "docs", texts), tmp_path / "one", threads=1)

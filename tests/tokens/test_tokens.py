@@ -65,8 +65,7 @@ def passages_of(found):
     ]
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, tmp_path, threads):
+def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, tmp_path):
     """On unusual and random text, in one batch and in many."""
     draw = random.Random(5)
     letters = [*"".join(ODD), *" .,-abcdefgABC\u0301", "[MASK]", "the", "masked", "x" * 60]
@@ -74,24 +73,24 @@ def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, tmp_path
     texts = ODD + ENGLISH + ["".join(draw.choices(letters, k=length)) for length in lengths]
     titles = texts[::-1]
     expected = hugging_face(texts)
-    tokens = tokenise.tokenise(table(titles, texts), tokenizer, threads)
+    tokens = tokenise.tokenise(table(titles, texts), tokenizer)
     assert passages_of(tokens) == list(zip(expected[::-1], expected, strict=True))
     assert tokens.ids.dtype == np.uint16
     passages = table(titles, texts)
     passages = passages.add_column(0, "passage_id", pa.array(map(str, range(len(texts)))))
     pq.write_table(passages, tmp_path / "passages.parquet", row_group_size=10)
     read = tmp_path / "passages.parquet"
-    tokenise.tokenise_to(tmp_path / "streamed", read, tokenizer, threads)
+    tokenise.tokenise_to(tmp_path / "streamed", read, tokenizer)
     streamed = read_tokens(tmp_path / "streamed")
     for name in TOKENS:
         assert np.array_equal(getattr(tokens, name), getattr(streamed, name))
 
 
 def test_an_empty_collection_and_a_missing_title(tokenizer, hugging_face):
-    found = tokenise.tokenise(table([], []), tokenizer, 2)
+    found = tokenise.tokenise(table([], []), tokenizer)
     assert len(found) == 0
     assert found.ids.tolist() == []
-    found = tokenise.tokenise(table([None], ["some text"]), tokenizer, 1)
+    found = tokenise.tokenise(table([None], ["some text"]), tokenizer)
     assert passages_of(found) == [([], hugging_face(["some text"])[0])]
 
 

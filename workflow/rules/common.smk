@@ -345,19 +345,6 @@ def collecting(wildcards, without=()):
     return {"settings": kept, "version": collection.settings.version()}
 
 
-def trained_on(wildcards, output):
-    """Map the stages that train on a collection to their split and their number of queries.
-
-    More queries than the collection has are refused early, before negatives are searched.
-    """
-    asked = {}
-    for name in seeds.first(settings.stages):
-        stage = settings.stages[name]
-        if stage.collection == wildcards.collection and not stage.labels:
-            asked[name] = stage.split, stage.train_queries
-    return asked
-
-
 def pretraining(wildcards):
     """Return the settings of an encoder and of its initial weights."""
     encoder = settings.encoders[wildcards.encoder]

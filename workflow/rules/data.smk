@@ -47,7 +47,6 @@ rule collection:
         code=code("collection", modules_of_source),
         contents=contents_of("{collection.files}"),
         settings=collecting,
-        trained_on=trained_on,
     script:
         "../scripts/collection.py"
 
@@ -149,9 +148,6 @@ rule masked_terms:
     params:
         call="cdmae.masking.terms.describe",
         code=code("cdmae.masking.terms", "cdmae.masking.strategies.uniform", strategies),
-        settings=lambda wildcards: {
-            "settings": settings.encoders[wildcards.encoder].masking(),
-            "seed": settings.encoders[wildcards.encoder].seed,
-        },
+        settings=lambda wildcards: {"settings": settings.encoders[wildcards.encoder].values()},
     script:
         "../scripts/call.py"

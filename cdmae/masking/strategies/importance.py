@@ -10,6 +10,8 @@ from cdmae.masking import SELECT, Batch, Corpus, Side
 from cdmae.masking.noise import Key, normals
 from cdmae.masking.strategies._ranking import highest
 
+READS = "importance"
+
 
 def values(corpus: Corpus) -> np.ndarray:
     """Return the importance of each word-piece: float16 [T]."""

@@ -21,6 +21,7 @@ from cdmae.masking.noise import Key, draws
 from cdmae.masking.strategies.whole_word import choose
 from cdmae.tokens.words import begins
 
+READS = "ngrams"
 SEEN = 10  # minimum occurrences of a collocation
 COVERED = 0.5  # share of the collection's words that are in collocations
 

@@ -27,8 +27,9 @@ from typing import Any
 
 import faiss
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import write_array
 from cdmae.files import complete
 from cdmae.log import say
 from cdmae.models.checkpoint import Model
@@ -38,7 +39,6 @@ from cdmae.retrieval import products
 from cdmae.retrieval.ranking import Best
 from cdmae.retrieval.shards import Shards, blocks
 from cdmae.runs import Run
-from cdmae.threads import faiss_threads
 
 TYPE = np.ndarray
 SUFFIX = ".npy"
@@ -75,13 +75,13 @@ def write(folder: Path, name: str, vectors: np.ndarray) -> None:
 
 
 def read(path: Path) -> np.ndarray:
-    """Check a shard against its checksum, and memory-map it."""
-    return read_array(path)
+    """Memory-map a shard."""
+    return np.load(path, mmap_mode="r")
 
 
 def count(path: Path) -> int:
     """Return the number of passages of a shard without reading its vectors."""
-    return len(read_array(path))
+    return len(np.load(path, mmap_mode="r"))
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def search(
         queries = np.ascontiguousarray(queries, np.float32)
         lengths = products.lengths_of_queries(queries)
         knn = _knn(device)
-        with faiss_threads(threads):
+        with threadpool_limits(threads, "openmp"):
             for first, vectors in blocks(shards, PASSAGES):
                 block = np.ascontiguousarray(vectors, np.float32)
                 longest = products.longest(block, first)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import write_array
 from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.models.checkpoint import Model
@@ -123,16 +123,16 @@ def write(folder: Path, name: str, vectors: MultiVectors) -> None:
 
 
 def read(path: Path) -> MultiVectors:
-    """Check a shard against its checksums, and memory-map its vectors."""
-    tokens = read_array(path.with_name(TOKENS + path.name))
-    values = read_array(path)
+    """Memory-map the vectors of a shard."""
+    tokens = np.load(path.with_name(TOKENS + path.name), mmap_mode="r")
+    values = np.load(path, mmap_mode="r")
     starts = np.searchsorted(tokens[:, 0], np.arange(count(path) + 1)).astype(np.int64)
     return MultiVectors(values, starts, np.ascontiguousarray(tokens[:, 1]))
 
 
 def count(path: Path) -> int:
     """Return the number of passages of a shard without reading its vectors."""
-    tokens = read_array(path.with_name(TOKENS + path.name))
+    tokens = np.load(path.with_name(TOKENS + path.name), mmap_mode="r")
     return int(tokens[-1, 0]) + 1 if len(tokens) else 0
 
 

@@ -10,17 +10,14 @@ Q queries, P passages, V word-pieces, K depth.
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from cdmae.errors import InputError
-from cdmae.files import complete, remedy
+from cdmae.files import complete
 from cdmae.models.checkpoint import Model
 from cdmae.models.heads import sparse as head
 from cdmae.models.ragged import Ragged
@@ -62,23 +59,14 @@ def write(folder: Path, name: str, vectors: sparse.csr_array) -> None:
 
 
 def read(path: Path) -> sparse.csr_array:
-    """Read a shard; raise `InputError` if its file is damaged."""
-    with _reported(path):
-        return sparse.csr_array(sparse.load_npz(path))
+    """Read a shard."""
+    return sparse.csr_array(sparse.load_npz(path))
 
 
 def count(path: Path) -> int:
     """Return the number of passages of a shard without reading its entries."""
-    with _reported(path), np.load(path) as parts:
+    with np.load(path) as parts:
         return int(parts["shape"][0])
-
-
-@contextmanager
-def _reported(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
-        raise InputError(f"{path} is not a complete matrix ({error}); {remedy(path)}") from None
 
 
 # --- search ---------------------------------------------------------------------------------------
