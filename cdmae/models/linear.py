@@ -43,9 +43,22 @@ def start_layers(network: PreTrainedModel, layers: Layers, seed: int) -> None:
 
 
 def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:
-    """Add the layers that are stored below a trained model's folder."""
+    """Add the layers that are stored below a trained model's folder.
+
+    Raises `InputError` for a damaged file, or a layer of another size.
+    """
+    start_layers(network, layers, seed=0)
     for name, layer in layers.items():
-        setattr(network, name, read_layer(Path(folder) / layer.folder))
+        path = Path(folder) / layer.folder / "model.safetensors"
+        try:
+            stored = load_file(path)
+            parts = {key.removeprefix("linear."): part for key, part in stored.items()}
+            getattr(network, name).load_state_dict(parts)
+        except Exception as error:  # safetensors raises errors of its own
+            raise InputError(
+                f"{path} holds no linear layer with {layer.outputs} outputs ({error}); "
+                f"{remedy(path)}"
+            ) from None
 
 
 def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
@@ -64,16 +77,3 @@ def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
         file = folder / layer.folder / "model.safetensors"
         save_file(stored, file)
         shutil.copymode(folder / layer.folder / "config.json", file)  # from the mode 0600
-
-
-def read_layer(folder: Path) -> nn.Linear:
-    """Read a layer; raise `InputError` if its file is damaged."""
-    path = folder / "model.safetensors"
-    try:
-        stored = load_file(path)
-        outputs, inputs = stored["linear.weight"].shape
-        layer = nn.Linear(inputs, outputs, bias="linear.bias" in stored)
-        layer.load_state_dict({key.removeprefix("linear."): part for key, part in stored.items()})
-    except Exception as error:  # safetensors raises errors of its own
-        raise InputError(f"{path} holds no linear layer ({error}); {remedy(path)}") from None
-    return layer
