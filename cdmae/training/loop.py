@@ -53,25 +53,19 @@ class Schedule:
 class Task:
     """One kind of training: its weights and settings, and its part of every step.
 
-    network: all weights to train.
+    network: all weights to train. A subclass also has these methods:
+
+    - ``batches(begin)`` returns the batches from the step `begin` on, counted from 0.
+    - ``learn(batch, step, scaler)`` adds the gradient of this process's share of a batch to the
+      weights, forward and backward. scaler: scales the loss before the backward pass. It returns
+      the values for the curve, 0-d tensors including `loss` and `spread`: shares, whose sums over
+      the processes are the values.
     """
 
     network: nn.Module
     settings: Pretraining | Stage
     schedule: Schedule
     action = "train"
-
-    def batches(self, begin: int) -> Iterable[Any]:
-        """Return the batches from the step `begin` on, counted from 0."""
-        raise NotImplementedError
-
-    def learn(self, batch: Any, step: int, scaler: Scaler) -> dict[str, Tensor]:
-        """Add the gradient of this process's share of a batch to the weights, forward and backward.
-
-        scaler: scales the loss before the backward pass. Returns the values for the curve, 0-d
-        tensors including `loss` and `spread`: shares, whose sums over the processes are the values.
-        """
-        raise NotImplementedError
 
     def note(self, numbers: dict[str, float], step: int) -> str:
         """Return a warning about a step's values, or nothing; step: counted from 1.
