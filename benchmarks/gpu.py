@@ -38,6 +38,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import finetuning, forms, pretraining
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.config.stages import Dense, Reranker
 from cdmae.finetuning.reranker import Batch, RerankerTask
 from cdmae.models import attention, packed
@@ -45,7 +46,6 @@ from cdmae.models.checkpoint import Model
 from cdmae.plan import machine
 from cdmae.plan.plan import TRAINED, Network, passage_cost
 from cdmae.pretraining import trainer
-from cdmae.pretraining.objectives import objectives
 from cdmae.retrieval import vectors
 from cdmae.retrieval.search import search
 from cdmae.training import setup
@@ -335,7 +335,7 @@ def all_steps(device: torch.device, sizes: SimpleNamespace) -> dict[str, Steps]:
         for size in (64, 128, 26)
         for case, chosen in CHOSEN.items()
     }
-    training = {name: partial(pretraining_step, name) for name in objectives()}
+    training = {name: partial(pretraining_step, name) for name in OBJECTIVES if name != "none"}
     training |= {"retriever, taught": retriever_step, "reranker, R-Drop": reranker_step}
     computed |= {name: partial(learnt, *step()) for name, step in training.items()}
     parity = {name: partial(compared, name, work, device) for name, work in computed.items()}

@@ -16,8 +16,10 @@ forms have the same loss.
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -26,6 +28,7 @@ from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForM
 
 from benchmarks import forms
 from benchmarks.peer import Sorted
+from cdmae.arrays import write_array
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives import OBJECTIVES
 from cdmae.fields import pick, rules_of
@@ -74,10 +77,12 @@ def reader(given: argparse.Namespace) -> Reader:
         len(special), 0, 2, 3, 4, special, np.flatnonzero(~special), tokens.word_starts
     )
     importance = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
-    corpus = Corpus(tokens, vocabulary, scores=importance)
     recipe = replace(settings(given.objective), batch=given.batch, max_length=given.length)
     kind = objective(given.objective)
-    return kind.reader(recipe, kind.sides(recipe, "word"), corpus, seed=1)
+    with tempfile.TemporaryDirectory() as folder:
+        write_array(Path(folder, "values.npy"), importance)
+        corpus = Corpus(tokens, vocabulary, estimate=folder)
+        return kind.reader(recipe, kind.sides(recipe, "word"), corpus, seed=1)
 
 
 def settings(name: str) -> Encoder:

@@ -51,14 +51,13 @@ class Corpus:
     """A collection and what is known about its words.
 
     tokenizer: its folder, for the spelling of words. estimate: the folder of an importance or of
-    n-grams, or None. scores: the importance itself, float16 [T], if it is not in a folder.
+    n-grams, or None.
     """
 
     tokens: Tokens
     vocabulary: Vocabulary
     tokenizer: Path | str | None = None
     estimate: Path | str | None = None
-    scores: np.ndarray | None = None
 
     @property
     def pieces(self) -> list[str]:
@@ -73,7 +72,7 @@ class Corpus:
     @property
     def importance(self) -> np.ndarray:
         """Return the importance of each word-piece, float16 [T]."""
-        return ami.read_values(self.estimate) if self.scores is None else self.scores
+        return ami.read_values(self.estimate)
 
     @property
     def ngrams(self) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tiny_models import padded
+from tiny_tokenizers import write_tokens
 from tiny_training import (
     encoder,
     gradients,
@@ -26,7 +27,7 @@ from cdmae.finetuning.task import stage_schedule
 from cdmae.models import checkpoint, transformer
 from cdmae.models.packed import pack
 from cdmae.retrieval import vectors as inference
-from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import setup
 from cdmae.training.loop import Schedule
 

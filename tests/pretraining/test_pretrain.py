@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from tiny_objectives import as_objective
+from tiny_objectives import NAMES, as_objective
 from tiny_pretraining import (
     PIECES,
     SETTINGS,
@@ -89,7 +89,7 @@ def test_the_papers_number_of_steps():
         trainer.schedule(dataclasses.replace(paper, epochs=2, batch=6), 20)
 
 
-@pytest.mark.parametrize("name", objectives.objectives())
+@pytest.mark.parametrize("name", NAMES)
 def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypatch):
     """An encoder and its curve are written; two processes learn what one does; a cut-off training
     ends the same.
