@@ -99,7 +99,7 @@ def batch(size: str, queries: int, group: int) -> Batch:
     )
     starts = np.concatenate([[0], np.cumsum(every)])
     ids = generator.integers(5, vocabulary, starts[-1])
-    return Batch(Ragged(ids, starts), queries, None, None)
+    return Batch(Ragged(ids, starts), queries)
 
 
 def filled(size: str, queries: int, group: int) -> Batch:
@@ -113,7 +113,7 @@ def filled(size: str, queries: int, group: int) -> Batch:
     ]
     both = joined(Ragged.of(longer), work.sequences.cut(slice(queries, len(work.sequences))))
     flags = np.zeros(len(both.values), np.uint8)
-    return Batch(Ragged(both.values, both.starts, flags=flags), queries, None, None)
+    return Batch(Ragged(both.values, both.starts, flags=flags), queries, pieces=both)
 
 
 def pairs(size: str, count: int) -> Ragged:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cdmae.config.stages import Multi, Retriever, Unified
 from cdmae.finetuning import late, losses
@@ -31,6 +31,7 @@ TAUGHT = {"kl": losses.kl, "margin_mse": losses.margin_mse}  # by the setting `d
 class Batch:
     """The input of a step: sequences of B queries, followed by their B x N passages.
 
+    pieces: the word-piece of each vector of a multi-vector head; None if each text has one vector.
     excluded: bool [B, B x N], see `groups.Examples.excluded`; None without in-batch negatives.
     teacher: the teacher's scores for the groups, float32 [B, N], or None; a tensor on the device if
     the teacher is trained, too. in_batch: the second teacher's scores for the whole batch, float32
@@ -41,6 +42,7 @@ class Batch:
 
     sequences: Ragged
     queries: int
+    pieces: Ragged | None = None
     excluded: np.ndarray | None = None
     teacher: np.ndarray | Tensor | None = None
     in_batch: Tensor | None = None
@@ -52,27 +54,25 @@ class Batch:
         """Read the texts of queries [B] and of their groups [B, N]."""
         queries = sequences.texts(model, "query", data.queries, asked)
         passages = sequences.texts(model, "passage", data.passages, drawn.ravel())
-        if model.table is None:
-            return cls(joined(queries, passages), len(asked))
-        weights = table.weigh(queries, model.table).toarray()
-        return cls(passages, len(asked), weights=torch.from_numpy(weights))
+        if model.table is not None:
+            weights = table.weigh(queries, model.table).toarray()
+            return cls(passages, len(asked), weights=torch.from_numpy(weights))
+        read = joined(queries, passages)
+        pieces = multi.scored(read, model.network) if model.head == "multi" else None
+        return cls(read, len(asked), pieces)
 
-    def rows(self, network: nn.Module) -> Ragged:
+    @property
+    def rows(self) -> Ragged:
         """Return the rows of each sequence's vectors, among the vectors of all sequences."""
-        pieces = self._pieces(network)
-        starts = np.arange(len(self.sequences) + 1) if pieces is None else pieces.starts
+        count = len(self.sequences)
+        starts = np.arange(count + 1) if self.pieces is None else self.pieces.starts
         return Ragged(np.arange(starts[-1]), starts)
 
-    def texts(self, vectors: Tensor, network: nn.Module) -> Tensor | Texts:
+    def texts(self, vectors: Tensor) -> Tensor | Texts:
         """Return the vectors of all texts, [n, D] or ragged, from those of the sequences."""
-        pieces = self._pieces(network)
-        if pieces is not None:
-            return Texts(vectors, pieces)
+        if self.pieces is not None:
+            return Texts(vectors, self.pieces)
         return vectors if self.weights is None else torch.cat([self.weights.to(vectors), vectors])
-
-    def _pieces(self, network: nn.Module) -> Ragged | None:
-        """Return the word-pieces of the network's vectors; None if each text has one vector."""
-        return None if self.sequences.flags is None else multi.scored(self.sequences, network)
 
 
 def objective(

@@ -34,7 +34,7 @@ def encoded(model: Model, batch: Batch, budget: int, seed: int | None = None) ->
     device = next(network.parameters()).device
     head = heads.of(model.head)
     read = batch.sequences
-    rows = batch.rows(network)
+    rows = batch.rows
     vectors = torch.empty(len(rows.values), head.width(network), device=device)
     for chunk, cut in enumerate(sequences.chunks(read.lengths, budget)):
         generator = None
@@ -51,15 +51,14 @@ def all_scores(model: Model, batch: Batch, budget: int, seed: int | None = None)
 
     budget, seed: as for `encoded`.
     """
-    network = model.network
     vectors = encoded(model, batch, budget, seed)
     # Vectors may be computed in bfloat16, but scores in bfloat16 tie.
     with torch.autocast(vectors.device.type, enabled=False):
-        texts = batch.texts(vectors, network)
+        texts = batch.texts(vectors)
         if isinstance(texts, Texts):
             return late.scores(*texts.divided(batch.queries), model.match)
         asked = texts[: batch.queries]
         if model.head == "unified":
-            words = sparse.width(network)
+            words = sparse.width(model.network)
             asked[:, words:] *= model.dense_weight
         return asked @ texts[batch.queries :].T
