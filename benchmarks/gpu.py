@@ -131,12 +131,12 @@ def attended(size: int, chosen: np.ndarray | None, device: torch.device, precisi
     heads = 3
     kind = torch.bfloat16 if precision == "bf16" else torch.float32
     starts = np.cumsum((0, *LENGTHS))
-    of = packed.pack(packed.Ragged(np.zeros(starts[-1], np.int64), starts), device).layout
-    to = of if chosen is None else packed.select(chosen, starts, device).layout
+    of = packed.pack(packed.Ragged(np.zeros(starts[-1], np.int64), starts), device)
+    to = of if chosen is None else packed.select(chosen, starts, device)
     draw = torch.Generator().manual_seed(1)
     inputs = []
     for layout in (to, of, of, to):
-        states = torch.zeros(layout.rows, heads * size)
+        states = torch.zeros(layout.size, heads * size)
         states[: len(layout.cells)] = torch.randn(len(layout.cells), heads * size, generator=draw)
         inputs.append(states.to(torch.bfloat16).to(kind).to(device))
     query, key, value = (states.requires_grad_() for states in inputs[:3])

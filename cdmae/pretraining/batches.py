@@ -132,7 +132,7 @@ class Masked:
         rows = packed.select(index, self.inputs.starts, on)
         hidden = None
         if self.hide is not None:
-            hidden = packed.put(self.hidden(rows.layout.longest, inputs.layout.longest), on)
+            hidden = packed.put(self.hidden(rows.longest, inputs.longest), on)
         return View(
             inputs,
             rows,

@@ -153,7 +153,7 @@ def test_hidden_word_pieces_are_computed_but_not_seen(family):
     flags[texts.starts[2] + 4] = BARE
     batch = packed.pack(Ragged(texts.values, texts.starts, flags=flags))
     rows = batch.scored
-    states = transformer.hidden_states(network, batch, last_rows=rows)[: len(rows.layout.cells)]
+    states = transformer.hidden_states(network, batch, last_rows=rows)[: len(rows.cells)]
     read = padded(TEXTS, network.config.pad_token_id or 0)
     mask = read["attention_mask"]
     for text, ids in enumerate(TEXTS[:2]):

@@ -90,9 +90,9 @@ class RetroMae(Mae):
             encoder,
             self.decoder[0],
             h_c.index_select(0, passages_of(view)) + vectors,
-            view.rows.layout,
+            view.rows,
             self.context(h_c, view.inputs, generator),
-            view.inputs.layout,
+            view.inputs,
             view.hidden,
             generator,
         )
