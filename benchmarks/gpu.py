@@ -45,7 +45,6 @@ from cdmae.models import attention, packed
 from cdmae.models.checkpoint import Model
 from cdmae.plan import machine
 from cdmae.plan.plan import TRAINED, Network, passage_cost
-from cdmae.pretraining import trainer
 from cdmae.retrieval import vectors
 from cdmae.retrieval.search import search
 from cdmae.training import setup
@@ -166,8 +165,9 @@ def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
 
     def learn(precision: str, group: Ranks) -> Tensor:
         network.settings = replace(settings, precision=precision)
-        # 200 rows: several micro-batches
-        return trainer.learn(network, batch, 200, group, seed=1, step=0)["loss"]
+        training = pretraining.task(network, options, group)
+        training.rows = 200  # several micro-batches
+        return training.learn(batch, 0)["loss"]
 
     return network, learn
 
@@ -280,9 +280,8 @@ def _pretraining(device: torch.device, sizes: SimpleNamespace) -> Rows:
     counts = np.diff(batch.sides["encoder"].inputs.starts)
     corpus = SimpleNamespace(tokens=lambda _: counts)  # what the plan asks of a collection
     operations = passage_cost(network_of(sizes), settings, corpus).sum()
-    group = Ranks(device=device)
-    rows = trainer.micro_batch(network.model.config, settings, device)
-    ours = partial(trainer.learn, network, batch, rows, group, seed=1, step=0)
+    training = pretraining.task(network, options, Ranks(device=device))
+    ours = partial(training.learn, batch, 0)
     theirs = partial(peer.learn, batch, sizes.peer, device, "bf16")
     sums = (counts.sum(), operations, (ours, theirs), sizes.repeats)
     yield from measured(device, "pre-training", *sums)

@@ -99,7 +99,7 @@ MUTANTS = [
     M("dropout of pre-training is equal in every micro-batch", "cdmae/pretraining/trainer.py",
       '"dropout", step + 1, index, group.rank)', '"dropout", step + 1, 0, group.rank)', "training/test_draws.py"),
     M("dropout of pre-training ignores the seed", "cdmae/pretraining/trainer.py",
-      'setup.generator(device, seed, "dropout"', 'setup.generator(device, 0, "dropout"', "training/test_draws.py"),
+      'setup.generator(device, self.seed, "dropout"', 'setup.generator(device, 0, "dropout"', "training/test_draws.py"),
     M("random weights ignore the seed", "cdmae/pretraining/trainer.py",
       'setup.seed_of(seed, "start"))', 'setup.seed_of(0, "start"))', "pretraining/test_pretrain.py"),
     M("epochs are rounded down to steps", "cdmae/pretraining/trainer.py",
