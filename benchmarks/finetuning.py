@@ -227,8 +227,7 @@ def sorted_step(model: BertModel, work: Batch, chunk: int) -> Tensor:
     vectors = torch.empty_like(found)
     vectors[np.concatenate(cuts)] = found
     vectors.requires_grad_()
-    passages = vectors[work.queries :].view(work.queries, -1, vectors.shape[1])
-    loss = losses.contrastive(vectors[: work.queries], passages)  # equation 10
+    loss = losses.in_batch_loss(vectors[: work.queries] @ vectors[work.queries :].T)  # equation 10
     loss.backward()
     for rows in cuts:
         encode(rows).backward(vectors.grad[rows])
@@ -245,7 +244,7 @@ def padded_step(model: nn.Module, work: Batch, head: str) -> Tensor:
     )
     if head == "sparse":
         asked, found = (each["sentence_embedding"] for each in (queries, passages))
-        loss = losses.contrastive(asked, found.view(count, -1, found.shape[1]))
+        loss = losses.in_batch_loss(asked @ found.T)
         loss = loss + FLOPS * (losses.flops(asked) + losses.flops(found))
     else:
         products = torch.einsum(
