@@ -62,7 +62,7 @@ MUTANTS = [
     M("the number of masks is not guarded against rounding", "cdmae/masking/__init__.py",
       "np.floor(candidates.sum(axis=1) * ratio + 1e-9)", "np.floor(candidates.sum(axis=1) * ratio)", "masking/test_masking.py"),
     M("special tokens may be masked", "cdmae/masking/__init__.py",
-      "candidates = real & ~vocabulary.special[ids]", "candidates = real", "masking/test_masking.py"),
+      "candidates = inside & ~vocabulary.special[ids]", "candidates = inside", "masking/test_masking.py"),
     M("of equal values those on the right are masked", "cdmae/masking/strategies/_ranking.py",
       "np.cumsum(ties, axis=1)", "np.cumsum(ties[:, ::-1], axis=1)[:, ::-1]", "masking/test_masking.py"),
     M("each word-piece has noise of its own, though the unit is the word", "cdmae/masking/strategies/importance.py",

@@ -84,9 +84,12 @@ def test_masks_are_those_of_the_strategy():
             inputs, chosen = masking.mask(
                 batch, settings, source.vocabulary, masking.key(1, side, epoch)
             )
-            framed = ((CLS, inputs, SEP), (False, chosen, False), (0, batch.ids, 0))
+            ends = np.stack([batch.ids[:, 0], batch.ids[np.arange(37), batch.lengths + 1]])
+            assert ends.tolist() == [[CLS] * 37, [SEP] * 37]
             expected = {
-                tuple((first, *grid[row, :length].tolist(), last) for first, grid, last in framed)
+                tuple(
+                    tuple(grid[row, : length + 2].tolist()) for grid in (inputs, chosen, batch.ids)
+                )
                 for row, length in enumerate(batch.lengths.tolist())
             }
             assert rows_of(step, side) == expected
