@@ -99,7 +99,7 @@ def batch(size: str, queries: int, group: int) -> Batch:
     )
     starts = np.concatenate([[0], np.cumsum(every)])
     ids = generator.integers(5, vocabulary, starts[-1])
-    return Batch(Ragged(ids, starts), queries, None, None)
+    return Batch(Ragged(ids, starts), queries)
 
 
 def filled(size: str, queries: int, group: int) -> Batch:
@@ -113,7 +113,7 @@ def filled(size: str, queries: int, group: int) -> Batch:
     ]
     both = joined(Ragged.of(longer), work.sequences.cut(slice(queries, len(work.sequences))))
     flags = np.zeros(len(both.values), np.uint8)
-    return Batch(Ragged(both.values, both.starts, flags=flags), queries, None, None)
+    return Batch(Ragged(both.values, both.starts, flags=flags), queries, pieces=both)
 
 
 def pairs(size: str, count: int) -> Ragged:
@@ -227,8 +227,7 @@ def sorted_step(model: BertModel, work: Batch, chunk: int) -> Tensor:
     vectors = torch.empty_like(found)
     vectors[np.concatenate(cuts)] = found
     vectors.requires_grad_()
-    passages = vectors[work.queries :].view(work.queries, -1, vectors.shape[1])
-    loss = losses.contrastive(vectors[: work.queries], passages)  # equation 10
+    loss = losses.in_batch_loss(vectors[: work.queries] @ vectors[work.queries :].T)  # equation 10
     loss.backward()
     for rows in cuts:
         encode(rows).backward(vectors.grad[rows])
@@ -245,7 +244,7 @@ def padded_step(model: nn.Module, work: Batch, head: str) -> Tensor:
     )
     if head == "sparse":
         asked, found = (each["sentence_embedding"] for each in (queries, passages))
-        loss = losses.contrastive(asked, found.view(count, -1, found.shape[1]))
+        loss = losses.in_batch_loss(asked @ found.T)
         loss = loss + FLOPS * (losses.flops(asked) + losses.flops(found))
     else:
         products = torch.einsum(

@@ -38,14 +38,13 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import finetuning, forms, pretraining
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.config.stages import Dense, Reranker
 from cdmae.finetuning.reranker import Batch, RerankerTask
 from cdmae.models import attention, packed
 from cdmae.models.checkpoint import Model
 from cdmae.plan import machine
 from cdmae.plan.plan import TRAINED, Network, passage_cost
-from cdmae.pretraining import trainer
-from cdmae.pretraining.objectives import objectives
 from cdmae.retrieval import vectors
 from cdmae.retrieval.search import search
 from cdmae.training import setup
@@ -131,12 +130,12 @@ def attended(size: int, chosen: np.ndarray | None, device: torch.device, precisi
     heads = 3
     kind = torch.bfloat16 if precision == "bf16" else torch.float32
     starts = np.cumsum((0, *LENGTHS))
-    of = packed.pack(packed.Ragged(np.zeros(starts[-1], np.int64), starts), device).layout
-    to = of if chosen is None else packed.select(chosen, starts, device).layout
+    of = packed.pack(packed.Ragged(np.zeros(starts[-1], np.int64), starts), device)
+    to = of if chosen is None else packed.select(chosen, starts, device)
     draw = torch.Generator().manual_seed(1)
     inputs = []
     for layout in (to, of, of, to):
-        states = torch.zeros(layout.rows, heads * size)
+        states = torch.zeros(layout.size, heads * size)
         states[: len(layout.cells)] = torch.randn(len(layout.cells), heads * size, generator=draw)
         inputs.append(states.to(torch.bfloat16).to(kind).to(device))
     query, key, value = (states.requires_grad_() for states in inputs[:3])
@@ -166,8 +165,9 @@ def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
 
     def learn(precision: str, group: Ranks) -> Tensor:
         network.settings = replace(settings, precision=precision)
-        # 200 rows: several micro-batches
-        return trainer.learn(network, batch, 200, group, seed=1, step=0)["loss"]
+        training = pretraining.task(network, options, group)
+        training.rows = 200  # several micro-batches
+        return training.learn(batch, 0)["loss"]
 
     return network, learn
 
@@ -280,9 +280,8 @@ def _pretraining(device: torch.device, sizes: SimpleNamespace) -> Rows:
     counts = np.diff(batch.sides["encoder"].inputs.starts)
     corpus = SimpleNamespace(tokens=lambda _: counts)  # what the plan asks of a collection
     operations = passage_cost(network_of(sizes), settings, corpus).sum()
-    group = Ranks(device=device)
-    rows = trainer.micro_batch(network.model.config, settings, device)
-    ours = partial(trainer.learn, network, batch, rows, group, seed=1, step=0)
+    training = pretraining.task(network, options, Ranks(device=device))
+    ours = partial(training.learn, batch, 0)
     theirs = partial(peer.learn, batch, sizes.peer, device, "bf16")
     sums = (counts.sum(), operations, (ours, theirs), sizes.repeats)
     yield from measured(device, "pre-training", *sums)
@@ -335,7 +334,7 @@ def all_steps(device: torch.device, sizes: SimpleNamespace) -> dict[str, Steps]:
         for size in (64, 128, 26)
         for case, chosen in CHOSEN.items()
     }
-    training = {name: partial(pretraining_step, name) for name in objectives()}
+    training = {name: partial(pretraining_step, name) for name in OBJECTIVES if name != "none"}
     training |= {"retriever, taught": retriever_step, "reranker, R-Drop": reranker_step}
     computed |= {name: partial(learnt, *step()) for name, step in training.items()}
     parity = {name: partial(compared, name, work, device) for name, work in computed.items()}

@@ -116,15 +116,17 @@ def start(form: str, given: argparse.Namespace) -> Callable[[], list[float]]:
     key = masking.key(42, "decoder", 0)
     draw = random.Random(0)
     begins = vocabulary.word_starts
-    pieces = [["a" if begins[each] else "##a" for each in row] for row in batch.ids.tolist()]
+    pieces = [
+        ["a" if begins[each] else "##a" for each in row] for row in batch.ids[:, 1:-1].tolist()
+    ]
 
     def ours() -> float:
         kind = {"tokens": "uniform", "words": "whole_word"}[given.group]
         side = Side("importance" if form == "importance" else kind, ratio)
-        return masking.mask(batch, side, vocabulary, key)[1].mean()
+        return masking.mask(batch, side, vocabulary, key)[1][:, 1:-1].mean()
 
     def by_position() -> float:
-        return hide(batch, Side("whole_word", ratio), key).mean()
+        return hide(batch, Side("whole_word", ratio), key)[:, 1:-1, 1:-1].mean()
 
     def in_python() -> float:
         return np.mean([np.mean(whole_word_mask(row, ratio, draw)) for row in pieces])
@@ -138,9 +140,9 @@ def start(form: str, given: argparse.Namespace) -> Callable[[], list[float]]:
     collator = DataCollatorForLanguageModeling(
         tokenizer, mlm_probability=ratio, whole_word_mask=given.group == "words"
     )
-    ids = torch.tensor(batch.ids, dtype=torch.long)
+    ids = torch.tensor(batch.ids[:, 1:-1], dtype=torch.long)
     special = torch.zeros(ids.shape, dtype=torch.bool)
-    ends = np.cumsum(batch.word_starts + 1, axis=1)  # a gap before each word
+    ends = np.cumsum(batch.word_starts[:, 1:-1] + 1, axis=1)  # a gap before each word
     offsets = torch.from_numpy(np.stack([ends - 1, ends], axis=-1))
 
     def hugging_face() -> float:

@@ -16,8 +16,10 @@ forms have the same loss.
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -26,19 +28,22 @@ from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForM
 
 from benchmarks import forms
 from benchmarks.peer import Sorted
+from cdmae.arrays import write_array
 from cdmae.config.encoders import Encoder
 from cdmae.config.objectives import AnyEncoder
 from cdmae.fields import kind_of, pick, rules_of
 from cdmae.masking import Corpus
-from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.objectives import objective
+from cdmae.pretraining.objectives._parts import Objective
 from cdmae.pretraining.objectives.simlm import SimLm
 from cdmae.pretraining.reader import Reader
+from cdmae.pretraining.trainer import PretrainingTask
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
+from cdmae.training.state import State
 
 SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
 FORMS = {
@@ -74,10 +79,12 @@ def reader(given: argparse.Namespace) -> Reader:
         len(special), 0, 2, 3, 4, special, np.flatnonzero(~special), tokens.word_starts
     )
     importance = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
-    corpus = Corpus(tokens, vocabulary, scores=importance)
     recipe = replace(settings(given.objective), batch=given.batch, max_length=given.length)
     kind = objective(given.objective)
-    return kind.reader(recipe, kind.sides(recipe, "word"), corpus, seed=1)
+    with tempfile.TemporaryDirectory() as folder:
+        write_array(Path(folder, "values.npy"), importance)
+        corpus = Corpus(tokens, vocabulary, estimate=folder)
+        return kind.reader(recipe, kind.sides(recipe, "word"), corpus, seed=1)
 
 
 def settings(name: str) -> Encoder:
@@ -126,6 +133,11 @@ def networks(given: argparse.Namespace) -> tuple[nn.Module, Sorted]:
         return ours, Sorted("simlm", ours, generator.requires_grad_(False))
 
 
+def task(network: Objective, given: argparse.Namespace, group: Ranks) -> PretrainingTask:
+    """Make the training of a network, without files."""
+    return PretrainingTask(network, reader(given), State(Path(), "benchmark", group), seed=1)
+
+
 def start(form: str, given: argparse.Namespace) -> Callable[[], float]:
     """Return a form's step, which returns its loss."""
     ours, peer = networks(given)
@@ -136,13 +148,13 @@ def start(form: str, given: argparse.Namespace) -> Callable[[], float]:
     batch = step(given)
     precision = forms.precision(form)
     ours.settings = replace(ours.settings, precision=precision)
-    rows = trainer.micro_batch(ours.model.config, ours.settings, torch.device("cpu"))
+    training = task(ours, given, Ranks())
 
     def once() -> float:
         if network is peer:
             loss = peer.learn(batch, given.chunk, torch.device("cpu"), precision)
         else:
-            loss = trainer.learn(ours, batch, rows, Ranks(), seed=1, step=0)["loss"]
+            loss = training.learn(batch, 0)["loss"]
         nn.utils.clip_grad_norm_(network.parameters(), 1.0, foreach=True)
         adam.step()
         adam.zero_grad()

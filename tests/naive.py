@@ -301,10 +301,7 @@ class Naive(nn.Module):
     def seen(self, side: Side, step: Step) -> Tensor:
         """Return the attention of each position: bool [B, n, n]; padding attends to [CLS]."""
         masked = step.sides["decoder"]
-        hidden = tensor(masked.hide(masked.texts))
-        seen = torch.ones(*side.ids.shape, side.ids.shape[1], dtype=torch.bool)
-        size = hidden.shape[1]
-        seen[:, 1 : size + 1, 1 : size + 1] = ~hidden
+        seen = ~tensor(masked.hide(masked.texts))
         last = side.attended.sum(1) - 1
         seen[torch.arange(len(last)), :, last] = True  # [SEP]
         return seen & side.attended[:, None]

@@ -24,6 +24,7 @@ OBJECTIVES = {tags(kind)["objective"]: kind for kind in kinds_of(AnyEncoder)}
 V, D, CLS, SEP, MASK = 40, 24, 2, 3, 4
 CPU = torch.device("cpu")
 LENGTHS = (5, 9, 1, 0, 7, 12, 3)
+NAMES = [name for name in OBJECTIVES if name != "none"]
 SETTINGS = Mae(
     start="x",
     collection="c",

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from tiny_tokenizers import write_tokens
 from transformers import BertConfig, BertTokenizer
 
 from cdmae.config.encoders import Encoder
@@ -21,7 +22,7 @@ from cdmae.errors import Interrupted
 from cdmae.pretraining import trainer
 from cdmae.pretraining.reader import Reader
 from cdmae.tokens import tokenise
-from cdmae.tokens.corpus import Tokens, write_tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.training import loop
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]

@@ -1,14 +1,25 @@
-"""Tiny tokenizers of every kind, trained here, as transformers saves them."""
+"""Tiny tokenizers of every kind, trained here, as transformers saves them; tokens as a job writes
+them.
+"""
 
 import json
 
+import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
+
+from cdmae.tokens.corpus import stream_tokens
 
 TEXTS = [
     "The decoder's task is to recover (masked) tokens, aggressively masked 50 %, from one vector.",
     "A naïve café in São Paulo: Ångström, 中文字符 e-mail, don't mail\nme the masked one.",
 ]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+def write_tokens(folder, tokens):
+    """Write tokens that are in memory as a folder."""
+    parts = [(tokens.ids, np.diff(tokens.edges))]
+    stream_tokens(folder, parts, tokens.ids.dtype.type, tokens.word_starts)
 
 
 def byte_level():

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import torch
+from tiny_tokenizers import write_tokens
 
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.stages import Dense, Multi, Reranker, Sparse, Stage, Unified
@@ -21,7 +22,6 @@ from cdmae.finetuning.task import Data, FineTuning, Inputs
 from cdmae.models import checkpoint
 from cdmae.runs import Run, write_run
 from cdmae.tokens import tokenise
-from cdmae.tokens.corpus import write_tokens
 from cdmae.training.loop import Schedule, Task, add_up
 from cdmae.training.ranks import Ranks
 from cdmae.training.setup import UNSCALED, Scaler
@@ -220,7 +220,8 @@ def write_tiny(folder: Path, end: str = "") -> Tiny:
     )
     write_collection(folder / "c", Collection(table, {"train": asked}, {"train": judged}, {}))
     tokenise.train_tokenizer(passages, 160).save_pretrained(folder / "tokenizer")
-    write_tokens(folder / "tokens", tokenise.tokenise(table, folder / "tokenizer"))
+    tokeniser = tokenise.Tokeniser(folder / "tokenizer")
+    write_tokens(folder / "tokens", tokeniser.tokens(table))
     lists = [generator.choice(PASSAGES, LISTED, replace=False) for _ in range(QUERIES)]
     scores = [np.arange(LISTED, 0, -1, dtype=np.float32)] * QUERIES
     write_run(folder / "run.parquet", Run.of(lists, scores))

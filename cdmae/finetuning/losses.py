@@ -1,9 +1,8 @@
 """The fine-tuning losses (section 3.4): pure functions of scores, averaged over queries.
 
-Shapes: `B` queries, `N` passages per query (its group, the positive first), `C` candidates of a
-query, `D` dimensions. Logarithms are natural. Every loss is a mean over the queries of the *global*
-batch and a sum over passages. Neither the number of devices nor the chunks of gradient caching
-change it.
+Shapes: `B` queries, `N` passages per query (its group, the positive first), `D` dimensions.
+Logarithms are natural. Every loss is a mean over the queries of the *global* batch and a sum over
+passages. Neither the number of devices nor the chunks of gradient caching change it.
 """
 
 from __future__ import annotations
@@ -18,32 +17,13 @@ def group_scores(queries: Tensor, passages: Tensor) -> Tensor:
     return (passages @ queries.unsqueeze(-1)).squeeze(-1)
 
 
-def contrastive(
-    queries: Tensor,
-    passages: Tensor,
-    *,
-    in_batch: bool = True,
-    excluded: Tensor | None = None,
-) -> Tensor:
+def in_batch_loss(scores: Tensor, excluded: Tensor | None = None) -> Tensor:
     """Return L_cont = mean_q -log( exp s(q, d+) / sum_d exp s(q, d) ), equation 10.
 
-    queries: [B, D]; passages: [B, N, D], the positive first.
-
-    With `in_batch`, the sum runs over all B x N passages of the batch, otherwise over the query's
-    own N. excluded: bool [B, B x N], the candidates that the sum omits because they are false
-    negatives; never the query's own positive. There is no temperature.
-    """
-    if not in_batch:
-        return listwise(group_scores(queries, passages))
-    groups, size = passages.shape[:2]
-    scores = queries @ passages.reshape(groups * size, -1).T  # [B, C]
-    return in_batch_loss(scores, excluded)
-
-
-def in_batch_loss(scores: Tensor, excluded: Tensor | None = None) -> Tensor:
-    """Return L_cont with in-batch negatives, see `contrastive`.
-
-    scores: [B, B x N], each query with the passages of all groups, group by group.
+    The sum runs over the passages of the whole batch; `listwise` has the sum over a query's own.
+    scores: [B, B x N], each query with the passages of all groups, group by group, the positive
+    first. excluded: bool [B, B x N], the candidates that the sum omits because they are false
+    negatives; never the query's own positive.
     """
     groups = len(scores)
     size = scores.shape[1] // groups
@@ -96,7 +76,7 @@ def passage_centric(
     The sum is over the negatives of the query's own group (PAIR, Ren et al. 2021,
     arXiv:2108.06027).
     queries: [B, D]; passages: [B, N, D], the positive first. All scores are divided by the
-    temperature. excluded: bool [B, B x N], as in `contrastive`.
+    temperature. excluded: bool [B, B x N], as in `in_batch_loss`.
     """
     others = torch.cat([queries.unsqueeze(1), passages[:, 1:]], dim=1)
     scores = group_scores(passages[:, 0] / temperature, others)

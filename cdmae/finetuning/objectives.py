@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from cdmae.config.stages import Multi, Retriever, Unified
+from cdmae.config.stages import Retriever, Unified
 from cdmae.finetuning import late, losses
 from cdmae.finetuning.late import Texts
 from cdmae.models import packed, sequences
@@ -31,6 +31,7 @@ TAUGHT = {"kl": losses.kl, "margin_mse": losses.margin_mse}  # by the setting `d
 class Batch:
     """The input of a step: sequences of B queries, followed by their B x N passages.
 
+    pieces: the word-piece of each vector of a multi-vector head; None if each text has one vector.
     excluded: bool [B, B x N], see `groups.Examples.excluded`; None without in-batch negatives.
     teacher: the teacher's scores for the groups, float32 [B, N], or None; a tensor on the device if
     the teacher is trained, too. in_batch: the second teacher's scores for the whole batch, float32
@@ -41,6 +42,7 @@ class Batch:
 
     sequences: Ragged
     queries: int
+    pieces: Ragged | None = None
     excluded: np.ndarray | None = None
     teacher: np.ndarray | Tensor | None = None
     in_batch: Tensor | None = None
@@ -52,27 +54,25 @@ class Batch:
         """Read the texts of queries [B] and of their groups [B, N]."""
         queries = sequences.texts(model, "query", data.queries, asked)
         passages = sequences.texts(model, "passage", data.passages, drawn.ravel())
-        if model.table is None:
-            return cls(joined(queries, passages), len(asked))
-        weights = table.weigh(queries, model.table).toarray()
-        return cls(passages, len(asked), weights=torch.from_numpy(weights))
+        if model.table is not None:
+            weights = table.weigh(queries, model.table).toarray()
+            return cls(passages, len(asked), weights=torch.from_numpy(weights))
+        read = joined(queries, passages)
+        pieces = multi.scored(read, model.network) if model.head == "multi" else None
+        return cls(read, len(asked), pieces)
 
-    def rows(self, network: nn.Module) -> Ragged:
+    @property
+    def rows(self) -> Ragged:
         """Return the rows of each sequence's vectors, among the vectors of all sequences."""
-        pieces = self._pieces(network)
-        starts = np.arange(len(self.sequences) + 1) if pieces is None else pieces.starts
+        count = len(self.sequences)
+        starts = np.arange(count + 1) if self.pieces is None else self.pieces.starts
         return Ragged(np.arange(starts[-1]), starts)
 
-    def texts(self, vectors: Tensor, network: nn.Module) -> Tensor | Texts:
+    def texts(self, vectors: Tensor) -> Tensor | Texts:
         """Return the vectors of all texts, [n, D] or ragged, from those of the sequences."""
-        pieces = self._pieces(network)
-        if pieces is not None:
-            return Texts(vectors, pieces)
+        if self.pieces is not None:
+            return Texts(vectors, self.pieces)
         return vectors if self.weights is None else torch.cat([self.weights.to(vectors), vectors])
-
-    def _pieces(self, network: nn.Module) -> Ragged | None:
-        """Return the word-pieces of the network's vectors; None if each text has one vector."""
-        return None if self.sequences.flags is None else multi.scored(self.sequences, network)
 
 
 def objective(
@@ -103,12 +103,10 @@ def objective(
     """
     if judged is not None:
         batch = replace(batch, teacher=judged.view(batch.queries, -1))
-    if isinstance(vectors, Texts):
-        loss, numbers = _of_pieces(vectors, batch, stage)
-    elif isinstance(stage, Unified):
+    if isinstance(stage, Unified):
         loss, numbers = _of_both_heads(vectors, batch, stage, sparsity.words)
     else:
-        loss, numbers = _of_vectors(vectors, batch, stage)
+        loss, numbers = _of_head(vectors, batch, stage)
     if judged is not None:
         own = losses.listwise(batch.teacher)
         loss = loss + own
@@ -127,9 +125,9 @@ def _of_both_heads(
     vectors: Tensor, batch: Batch, stage: Unified, words: int
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the sum of the losses of both heads; words: the number V of a text's weights."""
-    loss, numbers = _of_vectors(vectors[:, :words], batch, replace(stage, passage_weight=0.0))
+    loss, numbers = _of_head(vectors[:, :words], batch, replace(stage, passage_weight=0.0))
     cooled = replace(stage, temperature=stage.dense_temperature)
-    of_dense, dense = _of_vectors(vectors[:, words:], batch, cooled)
+    of_dense, dense = _of_head(vectors[:, words:], batch, cooled)
     numbers["dense_accuracy"] = dense["accuracy"]
     numbers["spread"] = torch.minimum(numbers["spread"], dense["spread"])  # if either collapses
     for key in {"contrastive", "in_batch", stage.distillation} & numbers.keys():
@@ -137,66 +135,23 @@ def _of_both_heads(
     return loss + of_dense, numbers
 
 
-def _of_vectors(
-    vectors: Tensor, batch: Batch, stage: Retriever
+def _of_head(
+    vectors: Tensor | Texts, batch: Batch, stage: Retriever
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of texts with one vector each, [n, D], and the measures to log."""
-    asked = vectors[: batch.queries]
-    queries = asked / stage.temperature
-    passages = vectors[batch.queries :].view(len(queries), -1, vectors.shape[-1])  # [B, N, D]
-    excluded = _excluded(batch, queries.device)
-    contrastive = losses.contrastive(
-        queries,
-        passages,
-        in_batch=stage.in_batch,
-        excluded=excluded,
-    )
-    if stage.passage_weight:
-        centric = losses.passage_centric(asked, passages, stage.temperature, excluded)
-        contrastive = torch.lerp(contrastive, centric, stage.passage_weight)
-    scores = losses.group_scores(queries, passages)
-    flat = passages.flatten(0, 1)
-    every = None if batch.in_batch is None else queries @ flat.T
-    return _total(contrastive, scores, every, flat, batch, stage)
-
-
-def _of_pieces(vectors: Texts, batch: Batch, stage: Multi) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss of texts with a vector per word-piece, and the measures to log."""
-    count = batch.queries
-    queries, passages = vectors.divided(count)
-    every = late.scores(queries, passages, stage.match) / stage.temperature  # [B, B x N]
-    scores = every.view(count, count, -1).diagonal().T
-    contrastive = losses.listwise(scores)
+    """Return the loss and the numbers of `objective` for the vectors of one head."""
+    every, passages = _scores(vectors, batch.queries, stage)
+    scores = every.view(batch.queries, batch.queries, -1).diagonal().T  # of the groups, [B, N]
+    excluded = None if batch.excluded is None else packed.put(batch.excluded, every.device)
     if stage.in_batch:
-        excluded = _excluded(batch, every.device)
-        contrastive = losses.in_batch_loss(every, excluded=excluded)
-    of_pieces = packed.put(passages.pieces.values >= 0, scores.device)  # without rows of [CLS]
-    return _total(contrastive, scores, every, passages.vectors[of_pieces], batch, stage)
-
-
-def _accuracy(scores: Tensor) -> Tensor:
-    """Return the share of groups, [B, N], in which the positive scores best."""
-    return (scores.argmax(-1) == 0).float().mean()
-
-
-def _excluded(batch: Batch, device: torch.device) -> Tensor | None:
-    return None if batch.excluded is None else packed.put(batch.excluded, device)
-
-
-def _total(
-    contrastive: Tensor,
-    scores: Tensor,
-    every: Tensor | None,
-    vectors: Tensor,
-    batch: Batch,
-    stage: Retriever,
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the loss and the numbers of `objective`.
-
-    scores: of the groups [B, N]; every: of the whole batch [B, B x N], for a second teacher;
-    vectors: all vectors of the passages.
-    """
-    flat = vectors.detach()
+        contrastive = losses.in_batch_loss(every, excluded)
+    else:
+        contrastive = losses.listwise(scores)
+    if stage.passage_weight:
+        groups = passages.unflatten(0, (batch.queries, -1))  # [B, N, D]
+        queries = vectors[: batch.queries]
+        centric = losses.passage_centric(queries, groups, stage.temperature, excluded)
+        contrastive = torch.lerp(contrastive, centric, stage.passage_weight)
+    flat = passages.detach()
     length = flat.norm(dim=1).mean().clamp_min(torch.finfo(flat.dtype).tiny)
     numbers = {
         "contrastive": contrastive,
@@ -214,3 +169,22 @@ def _total(
         numbers["in_batch"] = in_batch
         loss = loss + stage.in_batch_weight * in_batch
     return loss, numbers
+
+
+def _scores(vectors: Tensor | Texts, count: int, stage: Retriever) -> tuple[Tensor, Tensor]:
+    """Return the scores of each query with all passages, [B, B x N], and the passages' vectors.
+
+    count: the number of queries B.
+    """
+    if isinstance(vectors, Texts):
+        queries, passages = vectors.divided(count)
+        every = late.scores(queries, passages, stage.match) / stage.temperature
+        of_pieces = packed.put(passages.pieces.values >= 0, every.device)  # without rows of [CLS]
+        return every, passages.vectors[of_pieces]
+    passages = vectors[count:]
+    return vectors[:count] / stage.temperature @ passages.T, passages
+
+
+def _accuracy(scores: Tensor) -> Tensor:
+    """Return the share of groups, [B, N], in which the positive scores best."""
+    return (scores.argmax(-1) == 0).float().mean()

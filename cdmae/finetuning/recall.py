@@ -24,6 +24,7 @@ from cdmae.finetuning.task import Data, FineTuning
 from cdmae.models import packed, sequences
 from cdmae.models.heads import own
 from cdmae.models.ragged import BARE, Ragged, content, starts_of
+from cdmae.tokens.words import hashes
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 from cdmae.training.setup import UNSCALED, Scaler
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from cdmae.config.stages import Sparse
     from cdmae.models.checkpoint import Model
 
-FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, the golden ratio of 2^64
 NUMBERS = ("loss", "entries", "target_entries", "spread")
 
 
@@ -126,19 +126,10 @@ def set_up(
 
 
 def words(read: Ragged) -> Ragged:
-    """Return a 64-bit hash of each word of flagged texts: equal for equal word-pieces, uint64.
-
-    Collisions are so rare that none is expected among a billion pairs of words.
-    """
+    """Return the hash of each word of flagged texts, uint64 (`cdmae.tokens.words`)."""
+    begins = read.flags & BARE == 0
     inside = content(read.starts)
-    pieces = read.values[inside].astype(np.uint64)
-    begins = read.flags[inside] & BARE == 0
-    first = np.flatnonzero(begins)
-    position = np.arange(len(pieces)) - first[begins.cumsum() - 1]
-    # a polynomial of the word-pieces, modulo 2^64
-    power = np.full(position.max(initial=0) + 1, FACTOR).cumprod()
-    keys = np.add.reduceat((pieces + np.uint64(1)) * power[position], first)
-    return Ragged(keys, starts_of(read.flags & BARE == 0)[read.starts])
+    return Ragged(hashes(read.values[inside], begins[inside]), starts_of(begins)[read.starts])
 
 
 def recalls(positives: Ragged, queries: sparse.csr_array) -> sparse.csr_array:

@@ -121,12 +121,12 @@ class RetrieverTask(FineTuning):
 
         def loss(vectors: Tensor, *more: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
             asked, *judged = more if is_learned else (batch.weights, *more)
-            texts = replace(batch, weights=asked).texts(vectors, network)
+            texts = replace(batch, weights=asked).texts(vectors)
             value, numbers = objective(texts, batch, stage, self.sparsity, step, *judged)
             shares = {"loss": value, **numbers}
             return value, {name: number.detach() / group.size for name, number in shares.items()}
 
-        rows = batch.rows(network)
+        rows = batch.rows
         own = [packed.put(rows.take(cut).values, device) for cut in cuts]
         inputs = [Cached(encode, own, len(rows.values))]
         if is_learned:

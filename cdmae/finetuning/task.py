@@ -131,7 +131,8 @@ class Data:
 class FineTuning(Task):
     """The training `name` of a model in one stage.
 
-    stage: the settings, including settings that depend on the data.
+    stage: the settings, including settings that depend on the data. A subclass has
+    ``draw(rows, epoch)``, which returns the batch of the examples `rows` [B] in an epoch.
     """
 
     name: str
@@ -155,10 +156,6 @@ class FineTuning(Task):
     def schedule(self) -> Schedule:
         """Return the schedule, and log a message if the warm-up is shortened."""
         return stage_schedule(self.stage, len(self.data.examples), self.name)
-
-    def draw(self, rows: np.ndarray, epoch: int) -> Any:
-        """Return the batch of the given examples (rows [B]) in an epoch."""
-        raise NotImplementedError
 
     def batches(self, begin: int) -> Iterator[Any]:
         """Draw the batches from the step `begin` on."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from threadpoolctl import threadpool_limits
 
 from cdmae.config.stages import Dense
 from cdmae.errors import InputError
-from cdmae.models import packed, sequences
-from cdmae.models.heads import dense
+from cdmae.finetuning import scoring
+from cdmae.finetuning.objectives import Batch
+from cdmae.models import sequences
 from cdmae.tokens.corpus import Tokens
 from cdmae.training import setup
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 ROUNDS = 20  # of k-means
 
 
-@torch.no_grad()
 def of_queries(
     model: Model, queries: Tokens, rows: np.ndarray, stage: Dense, seed: int, collection: str
 ) -> np.ndarray:
@@ -43,13 +42,9 @@ def of_queries(
             f"topics is {stage.topics}; expected up to {len(rows)}, the training queries of "
             f"{collection}"
         )
-    read = sequences.texts(model, "query", queries, rows)
-    device = setup.device()
-    network = model.network.to(device)
-    vectors = np.empty((len(read), dense.width(network)), dtype=np.float32)
-    for chunk in sequences.chunks(read.lengths, stage.chunk * stage.passage_length):
-        batch = packed.pack(read.take(chunk), device)
-        vectors[chunk] = dense.vectors(network, batch, stage).float().cpu().numpy()
+    model.network.to(setup.device())
+    batch = Batch(sequences.texts(model, "query", queries, rows), len(rows))
+    vectors = scoring.encoded(model, batch, stage.chunk * stage.passage_length).cpu().numpy()
     return clusters(vectors, stage.topics, setup.seed_of(seed, "topics"))
 
 

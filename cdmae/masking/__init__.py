@@ -11,11 +11,11 @@ with ``_``. Such a file has
   ``READS = "ngrams"``, if it uses ``corpus.ngrams``, which are then counted in words.
 
 Every draw depends on (seed, side, epoch) through the key, on the passage's row and on the
-position, and on nothing else: the masks of a passage do not depend on its batch, on the process
+column, and on nothing else: the masks of a passage do not depend on its batch, on the process
 or on the order of the passages.
 
-Shapes: `B` passages, `n` word-pieces of the longest passage (without [CLS] and [SEP]), `T`
-word-pieces of the collection.
+Shapes: `B` passages, `n` columns of the longest passage (with [CLS] and [SEP]), `T` word-pieces of
+the collection.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import numpy as np
 from cdmae.importance import ami, ngrams
 from cdmae.masking.noise import Key, draws, key
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.prompts import FRAME
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 
 __all__ = ["key"]  # besides what is defined here
@@ -50,14 +51,13 @@ class Corpus:
     """A collection and what is known about its words.
 
     tokenizer: its folder, for the spelling of words. estimate: the folder of an importance or of
-    n-grams, or None. scores: the importance itself, float16 [T], if it is not in a folder.
+    n-grams, or None.
     """
 
     tokens: Tokens
     vocabulary: Vocabulary
     tokenizer: Path | str | None = None
     estimate: Path | str | None = None
-    scores: np.ndarray | None = None
 
     @property
     def pieces(self) -> list[str]:
@@ -72,7 +72,7 @@ class Corpus:
     @property
     def importance(self) -> np.ndarray:
         """Return the importance of each word-piece, float16 [T]."""
-        return ami.read_values(self.estimate) if self.scores is None else self.scores
+        return ami.read_values(self.estimate)
 
     @property
     def ngrams(self) -> tuple[np.ndarray, np.ndarray]:
@@ -85,10 +85,10 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Batch:
-    """Passages to be masked, padded."""
+    """Passages to be masked, framed by [CLS] and [SEP] and padded."""
 
     ids: np.ndarray  # int32 [B, n], 0 where padded
-    lengths: np.ndarray  # int64 [B]
+    lengths: np.ndarray  # int64 [B], without [CLS] and [SEP]
     rows: np.ndarray  # int64 [B], row numbers in the collection, which select the random draws
     word_starts: np.ndarray  # bool [B, n]
     candidates: np.ndarray  # bool [B, n], neither padding nor a special token
@@ -97,8 +97,14 @@ class Batch:
 
     @property
     def real(self) -> np.ndarray:
-        """Mark the word-pieces, as opposed to padding: bool [B, n]."""
-        return np.arange(self.ids.shape[1]) < self.lengths[:, None]
+        """Mark [CLS], the word-pieces and [SEP], as opposed to padding: bool [B, n]."""
+        return np.arange(self.ids.shape[1]) < self.lengths[:, None] + FRAME
+
+    @property
+    def inside(self) -> np.ndarray:
+        """Mark the word-pieces alone: bool [B, n]."""
+        columns = np.arange(self.ids.shape[1])
+        return (columns > 0) & (columns <= self.lengths[:, None])
 
     def of_words(self, values: np.ndarray) -> np.ndarray:
         """Give each word-piece the value of its word's first one: [B, n]."""
@@ -130,18 +136,20 @@ def pad(
     values: np.ndarray | None = None,
 ) -> Batch:
     """Read the word-pieces ``begins .. begins + lengths``; `rows` select the random draws."""
-    positions = np.arange(int(lengths.max(initial=0)))
-    real = positions < lengths[:, None]
-    at = (begins[:, None] + positions)[real]
+    columns = np.arange(int(lengths.max(initial=0)) + FRAME)
+    inside = (columns > 0) & (columns <= lengths[:, None])
+    at = (begins[:, None] + columns - 1)[inside]
 
     def padded(array: np.ndarray, kind: type) -> np.ndarray:
-        grid = np.zeros(real.shape, kind)
-        grid[real] = array[at]
+        grid = np.zeros(inside.shape, kind)
+        grid[inside] = array[at]
         return grid
 
     ids = padded(tokens.ids, np.int32)
-    word_starts = real & (vocabulary.word_starts[ids] | (positions == 0))
-    candidates = real & ~vocabulary.special[ids]
+    word_starts = inside & (vocabulary.word_starts[ids] | (columns == 1))
+    candidates = inside & ~vocabulary.special[ids]
+    ids[:, 0] = vocabulary.cls_id
+    ids[np.arange(len(rows)), lengths + 1] = vocabulary.sep_id
     own = None if values is None else padded(values, np.float32)
     return Batch(ids, lengths, rows, word_starts, candidates, own)
 

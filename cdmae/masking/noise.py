@@ -1,12 +1,12 @@
-"""Random numbers as a function of (key, passage, position), independent of the batch.
+"""Random numbers as a function of (key, passage, column), independent of the batch.
 
 A key is a hash of (seed, purpose, epoch). All passages of a batch share one key, or have one each,
 uint64 [B]. Each passage has its own stream, seeded by a hash of its key and its row, and each
-position gets one draw from that stream: splitmix64 (Steele et al. 2014), which passes BigCrush.
+column gets one draw from that stream: splitmix64 (Steele et al. 2014), which passes BigCrush.
 Normal numbers are exact, by Marsaglia and Tsang's ziggurat with 256 layers. Different values of
 `salt` give different streams for the same key.
 
-Shapes: `B` passages, `n` positions.
+Shapes: `B` passages, `n` columns.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def key(seed: int, purpose: str, epoch: int) -> np.uint64:
 
 
 def draws(key: Key, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
-    """Draw 64 random bits for each position of the passages `rows`: uint64 [B, n], n = `length`."""
+    """Draw 64 random bits for each column of the passages `rows`: uint64 [B, n], n = `length`."""
     bits = np.empty((len(rows), length), np.uint64)
     _draws(np.full(len(rows), key, np.uint64), rows, np.uint64(salt), bits)
     return bits
@@ -84,8 +84,8 @@ def _draws(keys, rows, salt, bits):  # noqa: ANN001, ANN202
         stream = _scramble(keys[passage] + salt * GOLDEN)
         state = _scramble(stream + np.uint64(rows[passage]) * GOLDEN)
         into = bits[passage]
-        for position in range(len(into)):
-            into[position] = _scramble(state + (np.uint64(position) + np.uint64(1)) * GOLDEN)
+        for column in range(len(into)):
+            into[column] = _scramble(state + np.uint64(column) * GOLDEN)
 
 
 @compiled

@@ -64,9 +64,9 @@ def _facts(batch: Batch, mask: np.ndarray, pieces: list[str]) -> dict[str, Any]:
 
     mask: bool [B, n]. pieces: the spelling of each word-piece.
     """
-    ids = batch.ids[batch.real]
-    masked = mask[batch.real]
-    begins = np.flatnonzero(batch.word_starts[batch.real])
+    ids = batch.ids[batch.inside]
+    masked = mask[batch.inside]
+    begins = np.flatnonzero(batch.word_starts[batch.inside])
     ends = np.append(begins[1:], len(ids))
     chosen = masked[begins]
     words = zip(begins[chosen].tolist(), ends[chosen].tolist(), strict=True)

@@ -63,7 +63,7 @@ class Grid:
     def at(self, rows: Rows) -> Grid:
         """Return the grid of selected rows."""
         positions = None if self.positions is None else self.positions.index_select(0, rows.index)
-        return Grid(rows.layout, self.heads, positions)
+        return Grid(rows, self.heads, positions)
 
     @cached_property
     def cells(self) -> Tensor:
@@ -117,10 +117,10 @@ class Grid:
     def collect(self, states: Tensor) -> Tensor:
         """Collect cells [B x H, n, D / H] into rows [rows, D]; filler rows are 0."""
         width = states.shape[-1]
-        rows = states.new_empty(self.layout.rows * self.heads, width)
+        rows = states.new_empty(self.layout.size * self.heads, width)
         torch.index_select(states.view(-1, width), 0, self.cells, out=rows[: len(self.cells)])
         rows[len(self.cells) :].zero_()
-        return rows.view(self.layout.rows, -1)
+        return rows.view(self.layout.size, -1)
 
 
 def attend(
@@ -167,7 +167,7 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Te
         of.layout.longest,
     ).flatten(1)
     # On a GPU only an empty selection has filler; padding by 0 rows would make a copy.
-    filler = to.layout.rows - len(mixed)
+    filler = to.layout.size - len(mixed)
     return functional.pad(mixed, (0, 0, 0, filler)) if filler else mixed
 
 
@@ -226,7 +226,7 @@ def _masked(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask:
         cells(query, to), cells(key, of), cells(value, of), attn_mask=mask
     )
     rows = mixed.reshape(-1, mixed.shape[-1]).index_select(0, to.cells).view(-1, query.shape[1])
-    return functional.pad(rows, (0, 0, 0, to.layout.rows - len(rows)))
+    return functional.pad(rows, (0, 0, 0, to.layout.size - len(rows)))
 
 
 class Distances:

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from cdmae.errors import InputError
 from cdmae.files import write_json
 from cdmae.models import weights
 
@@ -42,9 +43,21 @@ def start_layers(network: PreTrainedModel, layers: Layers, seed: int) -> None:
 
 
 def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) -> None:
-    """Add the layers that are stored below a trained model's folder."""
+    """Add the layers that are stored below a trained model's folder.
+
+    Raises `InputError` for a damaged file, or a layer of another size.
+    """
+    start_layers(network, layers, seed=0)
     for name, layer in layers.items():
-        setattr(network, name, read_layer(Path(folder) / layer.folder))
+        path = Path(folder) / layer.folder / "model.safetensors"
+        try:
+            stored = load_file(path)
+            parts = {key.removeprefix("linear."): part for key, part in stored.items()}
+            getattr(network, name).load_state_dict(parts)
+        except Exception as error:  # safetensors raises errors of its own
+            raise InputError(
+                f"{path} holds no linear layer with {layer.outputs} outputs ({error})"
+            ) from None
 
 
 def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
@@ -63,12 +76,3 @@ def write_layers(network: nn.Module, layers: Layers, folder: Path) -> None:
         file = folder / layer.folder / "model.safetensors"
         save_file(stored, file)
         shutil.copymode(folder / layer.folder / "config.json", file)  # from the mode 0600
-
-
-def read_layer(folder: Path) -> nn.Linear:
-    """Read a layer."""
-    stored = load_file(folder / "model.safetensors")
-    outputs, inputs = stored["linear.weight"].shape
-    layer = nn.Linear(inputs, outputs, bias="linear.bias" in stored)
-    layer.load_state_dict({key.removeprefix("linear."): part for key, part in stored.items()})
-    return layer

@@ -28,13 +28,13 @@ CPU = torch.device("cpu")
 class Layout:
     """The rows of each passage: passage b has ``starts[b]:starts[b + 1]``; later rows are filler.
 
-    starts: int32 [B + 1] on the device. rows: the number of rows, filler included. longest: the
+    starts: int32 [B + 1] on the device. size: the number of rows, filler included. longest: the
     number of rows of the longest passage, rounded up on the CPU. cells: int64, the index of every
     row except filler in the padded grid [B, longest]: ``b * longest + (row - starts[b])``.
     """
 
     starts: Tensor
-    rows: int
+    size: int
     longest: int
     cells: Tensor
 
@@ -44,39 +44,29 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Packed:
+class Packed(Layout):
     """A packed batch: ids, positions (from 0 in each passage), types (pairs only); int64 [S].
 
-    seen: the rows that others attend to; None: all. scored: for a multi-vector head, the rows with
-    a vector of their own; for DeepCT, the rows that begin a word.
+    The [CLS] rows are ``starts[:-1]``. seen: the rows that others attend to; None: all. scored: for
+    a multi-vector head, the rows with a vector of their own; for DeepCT, the rows that begin a
+    word.
     """
 
     ids: Tensor
     positions: Tensor
-    layout: Layout
     types: Tensor | None = None
     seen: Rows | None = None
     scored: Rows | None = None
 
-    def __len__(self) -> int:
-        """Return the number of passages B."""
-        return len(self.layout)
-
-    @property
-    def starts(self) -> Tensor:
-        """Return the layout's offsets, int32 [B + 1]; ``starts[:-1]`` are the [CLS] rows."""
-        return self.layout.starts
-
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Layout):
     """Selected rows of a packed batch, in ascending order.
 
-    index: int64 [R], row numbers. layout: each passage's range within the index.
+    index: int64 [R], row numbers; the layout has each passage's range within the index.
     """
 
     index: Tensor
-    layout: Layout
 
 
 def pack(
@@ -86,9 +76,9 @@ def pack(
     if not isinstance(sequences, Ragged):
         sequences = Ragged.of(sequences)
     layout, within = _layout(sequences.starts, on)
-    types = None if sequences.types is None else put(sequences.types, on, layout.rows)
-    ids = put(sequences.values, on, layout.rows)
-    positions = put(within, on, layout.rows)
+    types = None if sequences.types is None else put(sequences.types, on, layout.size)
+    ids = put(sequences.values, on, layout.size)
+    positions = put(within, on, layout.size)
     seen = None
     scored = None
     if sequences.flags is not None:
@@ -96,7 +86,14 @@ def pack(
         if not visible.all():
             seen = select(np.flatnonzero(visible), sequences.starts, on)
         scored = select(np.flatnonzero(sequences.flags & BARE == 0), sequences.starts, on)
-    return Packed(ids, positions, layout, types, seen, scored)
+    return Packed(
+        **vars(layout),
+        ids=ids,
+        positions=positions,
+        types=types,
+        seen=seen,
+        scored=scored,
+    )
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
@@ -105,19 +102,18 @@ def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Row
     index: the row numbers, in ascending order. Both arrays are on the host.
     """
     layout, _ = _layout(np.searchsorted(index, starts), on)
-    return Rows(put(index, on, layout.rows), layout)
+    return Rows(**vars(layout), index=put(index, on, layout.size))
 
 
 def cls_rows(packed: Packed) -> Rows:
     """Select the first row of every passage."""
-    layout = packed.layout
     on = packed.ids.device
-    count = len(layout)
-    rows = row_count(count, on)
-    index = torch.zeros(rows, dtype=torch.int64, device=on)
-    index[:count] = layout.starts[:-1]
+    count = len(packed)
+    size = row_count(count, on)
+    index = torch.zeros(size, dtype=torch.int64, device=on)
+    index[:count] = packed.starts[:-1]
     every = torch.arange(count + 1, device=on)
-    return Rows(index, Layout(every.int(), rows, 1, every[:-1]))
+    return Rows(every.int(), size, 1, every[:-1], index)
 
 
 def row_count(count: int, on: torch.device) -> int:

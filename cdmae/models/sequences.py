@@ -1,6 +1,6 @@
 """Model inputs: ``[CLS] passage [SEP]``, or for a reranker ``[CLS] query [SEP] passage [SEP]``.
 
-All texts, including queries (`queries`), are tokenised by the same code and stored as `Tokens`. A
+All texts, including queries (`tokenised`), are tokenised by the same code and stored as `Tokens`. A
 passage consists of its title and its text. Many sequences are concatenated, sorted by length, and
 divided into chunks of nearly equal lengths, which limit the memory.
 """
@@ -28,20 +28,16 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 
-def queries(texts: Sequence[str], tokenizer: Path | str) -> Tokens:
-    """Tokenise queries with the tokenizer in a folder."""
-    return tokenised(texts, Tokeniser(tokenizer))
-
-
 def tokenised(texts: Sequence[str], tokeniser: Tokeniser) -> Tokens:
-    """Tokenise queries with a tokenizer that is already loaded."""
+    """Tokenise queries with a tokenizer."""
     titles = pa.array([""] * len(texts), pa.string())
     return tokeniser.tokens(pa.table({"title": titles, "text": pa.array(list(texts), pa.string())}))
 
 
 def queries_of(collection: Path | str, split: str, tokenizer: Path | str) -> Tokens:
     """Tokenise the queries of a collection's split with the tokenizer in a folder."""
-    return queries(read_queries(collection, split)["text"].tolist(), tokenizer)
+    texts = read_queries(collection, split)["text"].tolist()
+    return tokenised(texts, Tokeniser(tokenizer))
 
 
 def frame(pieces: Ragged, vocabulary: Vocabulary) -> Ragged:

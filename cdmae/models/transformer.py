@@ -54,7 +54,8 @@ def vectors(
     """
     rows = cls_rows(packed) if pooling == "cls" else None
     states = hidden_states(model, packed, last_rows=rows, generator=generator)
-    return scaled(states[: len(packed)] if rows else mean(states, packed), similarity)
+    found = mean(states, packed) if rows is None else states[: len(packed)]
+    return scaled(found, similarity)
 
 
 def pooled(states: Tensor, packed: Packed, pooling: str, similarity: str) -> Tensor:
@@ -73,7 +74,7 @@ def scaled(vectors: Tensor, similarity: str) -> Tensor:
 
 def mean(states: Tensor, packed: Packed) -> Tensor:
     """Average states [S, D] over every passage's rows: [B, D], in float32 or wider."""
-    wide = states[: len(packed.layout.cells)].to(torch.promote_types(states.dtype, torch.float32))
+    wide = states[: len(packed.cells)].to(torch.promote_types(states.dtype, torch.float32))
     lengths = packed.starts.diff().long()
     return torch.segment_reduce(wide, "mean", lengths=lengths, axis=0, unsafe=True)
 
@@ -133,7 +134,7 @@ def run(
     decoder has BERT layers, whatever the encoder. Rows attend only to the batch's `seen` rows.
     """
     distances = Distances.of(model, layers[0])
-    whole = Grid(packed.layout, model.config.num_attention_heads, packed.positions)
+    whole = Grid(packed, model.config.num_attention_heads, packed.positions)
     seen = whole if packed.seen is None else whole.at(packed.seen)
     product = product_type(states)
     dropout = architectures.dropout(model.config)

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from cdmae.models import packed
 from cdmae.models.packed import Packed, Rows
-from cdmae.models.ragged import Ragged, content
-from cdmae.tokens.prompts import FRAME
+from cdmae.models.ragged import Ragged
 
 
 @dataclass(frozen=True)
@@ -101,11 +100,11 @@ class Masked:
     draws: np.ndarray | None = None
 
     def grid(self) -> np.ndarray:
-        """Return `chosen` without [CLS] and [SEP], padded: bool [B, n]."""
-        lengths = self.inputs.lengths - FRAME
+        """Return `chosen`, padded: bool [B, n]."""
+        lengths = self.inputs.lengths
         real = np.arange(lengths.max(initial=0)) < lengths[:, None]
         chosen = np.zeros(real.shape, bool)
-        chosen[real] = self.chosen[content(self.inputs.starts)]
+        chosen[real] = self.chosen
         return chosen
 
     def __getitem__(self, cut: slice) -> Masked:
@@ -132,7 +131,7 @@ class Masked:
         rows = packed.select(index, self.inputs.starts, on)
         hidden = None
         if self.hide is not None:
-            hidden = packed.put(self.hidden(rows.layout.longest, inputs.layout.longest), on)
+            hidden = packed.put(self.hidden(rows.longest, inputs.longest), on)
         return View(
             inputs,
             rows,
@@ -151,10 +150,10 @@ class Masked:
         masks = self.hide(self.texts)
         hidden = np.ones((len(masks), rows, columns), bool)
         predicted = self.grid()
-        for passage, size in enumerate(self.inputs.lengths - FRAME):
+        for passage, size in enumerate(self.inputs.lengths):
             seen_by = np.flatnonzero(predicted[passage])
-            hidden[passage, : len(seen_by), 1 : size + 1] = masks[passage, seen_by, :size]
-            hidden[passage, :, [0, size + 1]] = False
+            hidden[passage, : len(seen_by), :size] = masks[passage, seen_by, :size]
+            hidden[passage, :, [0, size - 1]] = False
         return hidden
 
 
@@ -187,13 +186,6 @@ class Step:
                 for side, masked in self.sides.items()
             }
             yield Batch(views, cut, len(starts) - 1)
-
-
-def spread(values: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """Return values of word-pieces, end to end, at the rows `inside` of all; others are 0: [S]."""
-    rows = np.zeros(len(inside), values.dtype)
-    rows[inside] = values
-    return rows
 
 
 def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:

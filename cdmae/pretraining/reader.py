@@ -21,9 +21,8 @@ import numpy as np
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.models import sequences
-from cdmae.models.ragged import Ragged, content, starts_of
-from cdmae.pretraining.batches import Masked, Step, Texts, spread
+from cdmae.models.ragged import Ragged, starts_of
+from cdmae.pretraining.batches import Masked, Step, Texts
 from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ class Reader:
         first = others[side.beyond].grid() if side.beyond else None
         keys = self.keys(name, texts.epochs)
         ids, chosen = masking.mask(batch, side, self.vocabulary, keys, first)
-        return self.framed(texts, batch, ids, chosen)
+        return self.unpadded(texts, batch, ids, chosen)
 
     def batch_of(self, texts: Texts, side: Side) -> Batch:
         """Return texts as input for masking, with the values of the side's strategy."""
@@ -145,7 +144,7 @@ class Reader:
             self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values
         )
 
-    def framed(
+    def unpadded(
         self,
         texts: Texts,
         batch: Batch,
@@ -153,17 +152,15 @@ class Reader:
         chosen: np.ndarray,
         kept: np.ndarray | None = None,
     ) -> Masked:
-        """Frame padded passages by [CLS] and [SEP].
+        """Concatenate padded passages.
 
-        ids, chosen [B, n]: the input and the tokens to predict. kept: bool [B, n], the word-pieces
-        that remain; None: all.
+        ids, chosen [B, n]: the input and the tokens to predict. kept: bool [B, n], the cells that
+        remain; None: all but padding.
         """
         kept = batch.real if kept is None else kept
-        pieces = Ragged(ids[kept], starts_of(kept.sum(axis=1)))
-        inputs = sequences.frame(pieces, self.vocabulary)
+        inputs = self.vocabulary.of_model(ids[kept]).astype(np.int64)
         labels = self.vocabulary.of_model(batch.ids[kept]).astype(np.int64)
-        inside = content(inputs.starts)
-        return Masked(inputs, spread(chosen[kept], inside), spread(labels, inside), texts)
+        return Masked(Ragged(inputs, starts_of(kept.sum(axis=1))), chosen[kept], labels, texts)
 
     def keys(self, purpose: str, epochs: np.ndarray) -> np.ndarray:
         """Return a random key per epoch for one purpose, uint64 [B]."""

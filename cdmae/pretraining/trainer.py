@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cdmae.config.checks import check_lengths
 from cdmae.config.encoders import Pretraining
@@ -31,12 +31,12 @@ from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
 from cdmae.training.loop import Schedule, Task
-from cdmae.training.ranks import Ranks
 from cdmae.training.setup import UNSCALED, Scaler
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
+    from cdmae.pretraining.objectives._parts import Objective
     from cdmae.training.state import State
 
 # memory for the activations of a micro-batch: bytes, or a share of the device's memory
@@ -97,7 +97,19 @@ def pretrain(
             return
         reader = read(settings, model.config, files, seed)
         with states.opened(state, name, group) as saved:
-            about |= train(model, settings, reader, saved, seed=seed)
+            kind = objectives.objective(settings.objective)
+            network = kind(model.to(device), settings, seed)
+            task = PretrainingTask(network, reader, saved, seed)
+            seconds, notes = loop.train(task, saved)
+            task.look(task.schedule.last)
+            about |= {
+                "steps": task.schedule.last,
+                "passages": len(reader),
+                "precision": setup.precision(settings.precision, device),
+                "processes": group.size,
+                "seconds": round(seconds, 1),
+                "notes": [*notes, *reader.vocabulary.doubts(reader.tokens.ids)],
+            }
             if group.first:
                 with saved.finish(output) as aside:
                     write(aside, model, settings, files.tokenizer, about)
@@ -124,46 +136,24 @@ def write(
     write_json(folder / "about.json", about)
 
 
-def train(
-    model: PreTrainedModel, settings: Pretraining, reader: Reader, saved: State, *, seed: int
-) -> dict[str, Any]:
-    """Train a model in place; return the training's records for ``about.json``."""
-    task = PretrainingTask(model, settings, reader, saved, seed)
-    seconds, notes = loop.train(task, saved)
-    task.look(task.schedule.last)
-    return {
-        "steps": task.schedule.last,
-        "passages": len(reader),
-        "precision": setup.precision(settings.precision, saved.group.device),
-        "processes": saved.group.size,
-        "seconds": round(seconds, 1),
-        "notes": [*notes, *reader.vocabulary.doubts(reader.tokens.ids)],
-    }
-
-
 class PretrainingTask(Task):
-    """The training of an objective's network, with its measurements."""
+    """The training of an objective's network, with its measurements.
+
+    rows: of a micro-batch.
+    """
 
     action = "pretrain"
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        settings: Pretraining,
-        reader: Reader,
-        saved: State,
-        seed: int,
-    ) -> None:
-        """Build the network; raise `InputError` for a batch that does not fit."""
+    def __init__(self, network: Objective, reader: Reader, saved: State, seed: int) -> None:
+        """Take the network; raise `InputError` if its settings do not fit the collection."""
         device = saved.group.device
-        self.settings = settings
-        self.schedule = schedule(settings, len(reader))
+        self.network = network.to(device)
+        self.settings = network.settings
+        self.schedule = schedule(self.settings, len(reader))
         self.reader = reader
         self.saved = saved
         self.seed = seed
-        self.rows = micro_batch(model.config, settings, device)
-        kind = objectives.objective(settings.objective)
-        self.network = kind(model.to(device), settings, seed).to(device)
+        self.rows = micro_batch(network.model.config, self.settings, device)
         self.sample = None
         if saved.writes and self.network.probed:
             self.sample = probes.sample(reader, self.rows, device)
@@ -183,48 +173,34 @@ class PretrainingTask(Task):
                 losses = probes.decoder_losses(self.network, self.sample, self.reader.spans)
             saved.add(probes.TABLE, step=step, **losses)
 
-    def learn(self, batch: Step, step: int, scaler: Scaler) -> dict[str, Tensor]:
-        """Add the gradient of a batch; see `learn`."""
+    def learn(self, batch: Step, step: int, scaler: Scaler = UNSCALED) -> dict[str, Tensor]:
+        """Add the gradient of a global batch's scaled loss to the weights; return its numbers, 0-d.
+
+        Gradient and numbers are this process's shares of the sums over all processes. Dropout is
+        drawn for (seed, step counted from 1, micro-batch, process).
+        """
+        network = self.network
         group = self.saved.group
-        how = {"seed": self.seed, "step": step, "scaler": scaler}
-        return learn(self.network, batch, self.rows, group, **how)
+        device = group.device
+        precision = self.settings.precision
+        parts = batch.batches(self.rows, device, group.rank, group.size)
 
+        def dropout(index: int) -> torch.Generator:
+            return setup.generator(device, self.seed, "dropout", step + 1, index, group.rank)
 
-def learn(
-    network: nn.Module,
-    batch: Step,
-    rows: int,
-    group: Ranks,
-    *,
-    seed: int,
-    step: int,
-    scaler: Scaler = UNSCALED,
-) -> dict[str, Tensor]:
-    """Add the gradient of a global batch's scaled loss to the weights; return the step's numbers.
-
-    rows: of a micro-batch. Gradient and numbers are this process's shares of the sums over all
-    processes. Dropout is drawn for (seed, step counted from 1, micro-batch, process).
-    """
-    device = group.device
-    precision = network.settings.precision
-    parts = batch.batches(rows, device, group.rank, group.size)
-
-    def dropout(index: int) -> torch.Generator:
-        return setup.generator(device, seed, "dropout", step + 1, index, group.rank)
-
-    if hasattr(network, "prepare"):
-        parts = list(parts)
-        generators = [dropout(index) for index in range(len(parts))]
-        with setup.autocast(precision, device):
-            parts = network.prepare(parts, generators, group)
-    total: dict[str, Tensor] = {}
-    for index, part in enumerate(parts):
-        with setup.autocast(precision, device):
-            loss, numbers = network(part, dropout(index))
-        scaler.scale(loss).backward()
-        for name, value in {"loss": loss.detach(), **numbers}.items():
-            total[name] = total[name] + value if name in total else value
-    return total
+        if hasattr(network, "prepare"):
+            parts = list(parts)
+            generators = [dropout(index) for index in range(len(parts))]
+            with setup.autocast(precision, device):
+                parts = network.prepare(parts, generators, group)
+        total: dict[str, Tensor] = {}
+        for index, part in enumerate(parts):
+            with setup.autocast(precision, device):
+                loss, numbers = network(part, dropout(index))
+            scaler.scale(loss).backward()
+            for name, value in {"loss": loss.detach(), **numbers}.items():
+                total[name] = total[name] + value if name in total else value
+        return total
 
 
 def read(settings: Pretraining, config: PretrainedConfig, files: Files, seed: int) -> Reader:

@@ -55,19 +55,13 @@ class Tokens:
         return cls(ids, edges[::2].copy(), edges[1::2].copy(), word_starts)
 
 
-def write_tokens(folder: Path | str, tokens: Tokens) -> None:
-    """Write the four arrays of `tokens` as a folder."""
-    parts = [(tokens.ids, np.diff(tokens.edges))]
-    stream_tokens(folder, parts, tokens.ids.dtype.type, tokens.word_starts)
-
-
 def stream_tokens(
     folder: Path | str,
     parts: Iterable[tuple[np.ndarray, np.ndarray]],
     dtype: type,
     word_starts: np.ndarray,
 ) -> None:
-    """Write tokens as a folder, from a stream of (ids, lengths) as in `Tokens.of`."""
+    """Write the four arrays of `Tokens` as a folder, from (ids, lengths) as in `Tokens.of`."""
     lengths = [np.empty(0, np.int64)]
     with complete(folder) as aside:
         aside.mkdir()

@@ -164,17 +164,8 @@ class Texts:
 # --- tokenising a collection ----------------------------------------------------------------------
 
 
-def tokenise(passages: pa.Table, tokenizer: Path | str) -> Tokens:
-    """Tokenise `passages` (columns title and text) with the tokenizer in a folder.
-
-    The ids are equal to the Hugging Face tokenizer's for the joined text without special tokens. As
-    there, a special token spelt out in a text, such as ``[MASK]``, becomes that special token.
-    """
-    return Tokeniser(tokenizer).tokens(passages)
-
-
 def tokenise_to(output: Path | str, passages: Path, tokenizer: Path) -> None:
-    """Tokenise a collection, as `tokenise` does, into the files of `write_tokens`.
+    """Tokenise a collection into the files of `stream_tokens`.
 
     passages: the file in the folder of the collection.
     """
@@ -187,7 +178,11 @@ def tokenise_to(output: Path | str, passages: Path, tokenizer: Path) -> None:
 
 
 class Tokeniser:
-    """A tokenizer that is loaded once, for any number of passages."""
+    """A tokenizer that is loaded once, for any number of passages.
+
+    The ids are equal to the Hugging Face tokenizer's for the joined text without special tokens. As
+    there, a special token spelt out in a text, such as ``[MASK]``, becomes that special token.
+    """
 
     def __init__(self, tokenizer: Path | str) -> None:
         """Load the tokenizer in a folder."""
@@ -196,7 +191,7 @@ class Tokeniser:
         self.backend = read_backend(tokenizer)
 
     def tokens(self, passages: pa.Table) -> Tokens:
-        """Tokenise passages, as the function `tokenise` does."""
+        """Tokenise passages (columns title and text)."""
         ids = [np.empty(0, self.dtype)]
         lengths = [np.empty(0, np.int64)]
         for batch_ids, batch_lengths in self.stream([passages]):

@@ -70,17 +70,17 @@ def hash_words(tokens: Tokens, unit: str) -> Iterator[tuple[np.ndarray, np.ndarr
         yield hashes(block.ids, first), np.diff(np.append(0, np.cumsum(first))[block.edges])
 
 
-def number_words(tokens: Tokens, unit: str = "word") -> tuple[np.ndarray, np.ndarray]:
+def number_words(tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of each word of a collection, uint32 [W]; equal words have one number.
 
     Also returns the lengths of all titles and texts in words, int64 [2 P].
     """
     known = np.empty(0, np.uint64)
-    for words, _ in hash_words(tokens, unit):
+    for words, _ in hash_words(tokens, "word"):
         known = np.union1d(known, words)
     numbers = [np.empty(0, np.uint32)]
     lengths = [np.empty(0, np.int64)]
-    for words, counts in hash_words(tokens, unit):
+    for words, counts in hash_words(tokens, "word"):
         numbers.append(np.searchsorted(known, words).astype(np.uint32))
         lengths.append(counts)
     return np.concatenate(numbers), np.concatenate(lengths)

@@ -53,25 +53,19 @@ class Schedule:
 class Task:
     """One kind of training: its weights and settings, and its part of every step.
 
-    network: all weights to train.
+    network: all weights to train. A subclass also has these methods:
+
+    - ``batches(begin)`` returns the batches from the step `begin` on, counted from 0.
+    - ``learn(batch, step, scaler)`` adds the gradient of this process's share of a batch to the
+      weights, forward and backward. scaler: scales the loss before the backward pass. It returns
+      the values for the curve, 0-d tensors including `loss` and `spread`: shares, whose sums over
+      the processes are the values.
     """
 
     network: nn.Module
     settings: Pretraining | Stage
     schedule: Schedule
     action = "train"
-
-    def batches(self, begin: int) -> Iterable[Any]:
-        """Return the batches from the step `begin` on, counted from 0."""
-        raise NotImplementedError
-
-    def learn(self, batch: Any, step: int, scaler: Scaler) -> dict[str, Tensor]:
-        """Add the gradient of this process's share of a batch to the weights, forward and backward.
-
-        scaler: scales the loss before the backward pass. Returns the values for the curve, 0-d
-        tensors including `loss` and `spread`: shares, whose sums over the processes are the values.
-        """
-        raise NotImplementedError
 
     def note(self, numbers: dict[str, float], step: int) -> str:
         """Return a warning about a step's values, or nothing; step: counted from 1.
@@ -95,11 +89,14 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
     parameters = list(task.network.parameters())
     adam = setup.adamw(parameters, settings.weight_decay)
     scaler = Scaler(settings.precision, group.device)
-    meter = Meter(group.device)
-    parts = {"network": task.network, "optimiser": adam, "meter": meter, "scaler": scaler}
+    parts = {"network": task.network, "optimiser": adam, "scaler": scaler}
     label = f"{task.action} {saved.name}"
     with setup.stopping() as requested:
-        begun = time.monotonic() - resume(saved, parts)
+        before = resume(saved, parts)
+        begun = time.monotonic() - before["seconds"]
+        sums = before["sums"]
+        count = before["count"]
+        notes = before["notes"]
         with Progress(schedule.last, label=label, start=saved.step) as progress:
             # draw
             for done, batch in enumerate(task.batches(saved.step), saved.step + 1):
@@ -122,10 +119,11 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                 # row of the curve
                 skipped = scaler.skips(numbers["gradient_norm"])
                 if not skipped:
-                    meter.add(numbers)
+                    sums = {name: sums.get(name, 0) + value for name, value in numbers.items()}
+                    count += 1
                 progress.advance(loss=numbers["loss"])
                 last = done == schedule.last
-                write_row = (last or done % schedule.interval == 0) and meter.count > 0
+                write_row = (last or done % schedule.interval == 0) and count > 0
                 # The result may be lost until the workflow has recorded it.
                 save = last
                 if group.size == 1 or done % ASKED == 0:
@@ -133,23 +131,29 @@ def train(task: Task, saved: State) -> tuple[float, list[str]]:
                 if (write_row or save) and not skipped:
                     values = floats(numbers)
                     # The clock decides on saves, but not on notes and faults.
-                    if write_row:
-                        meter.note(task.note(values, done), saved.name)
+                    note = task.note(values, done) if write_row else ""
+                    if note and note not in notes:
+                        notes.append(note)
+                        say(f"{saved.name}: {note}")
                     warm = write_row and done > schedule.warmup
                     check_numbers(values, done, settings.learning_rate, warm=warm)
                 if write_row:
-                    saved.add(CURVE, step=done, **meter.means(), learning_rate=rate)
+                    means = {name: value / count for name, value in floats(sums).items()}
+                    saved.add(CURVE, step=done, **means, learning_rate=rate)
+                    sums = {}
+                    count = 0
                 # save, and stop if a process was asked to
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
-                    saved.save(done, {"seconds": time.monotonic() - begun, **state})
+                    state |= {"seconds": time.monotonic() - begun}
+                    saved.save(done, state | {"sums": sums, "count": count, "notes": notes})
                     if not last and group.any(bool(requested)):
                         cause = requested[0] if requested else "a signal"
                         raise Interrupted(
                             f"{cause}: {saved.name} is saved at step {done:,}; run it again to "
                             "resume"
                         )
-    return time.monotonic() - begun, meter.notes
+    return time.monotonic() - begun, notes
 
 
 def add_up(parameters: Iterable[nn.Parameter], numbers: dict[str, Tensor], group: Ranks) -> None:
@@ -165,50 +169,6 @@ def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
     """Return the values of 0-d tensors as floats; waits for the device once."""
     values = torch.stack([value.float() for value in numbers.values()]).tolist()
     return dict(zip(numbers, values, strict=True))
-
-
-class Meter:
-    """Sums of numbers over an interval of steps, on the device; saved with the state for resuming.
-
-    count: the number of steps in the sums. notes: warnings for readers of the result, each logged
-    once during training.
-    """
-
-    def __init__(self, device: torch.device) -> None:
-        """Sum on `device`."""
-        self._device = device
-        self._sums: dict[str, Tensor] = {}
-        self.count = 0
-        self.notes: list[str] = []
-
-    def add(self, numbers: dict[str, Tensor]) -> None:
-        """Add the numbers of a step, 0-d tensors, without waiting for the device."""
-        for name, value in numbers.items():
-            self._sums[name] = self._sums[name] + value if self.count else value
-        self.count += 1
-
-    def means(self) -> dict[str, float]:
-        """Return the means since the last call; waits for the device."""
-        means = {name: value / self.count for name, value in floats(self._sums).items()}
-        self._sums = {}
-        self.count = 0
-        return means
-
-    def note(self, text: str, name: str) -> None:
-        """Keep and log a note on the training `name`, once; ignore an empty note."""
-        if text and text not in self.notes:
-            self.notes.append(text)
-            say(f"{name}: {text}")
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the meter's state for `load_state_dict`."""
-        return {"sums": self._sums, "count": self.count, "notes": self.notes}
-
-    def load_state_dict(self, saved: dict[str, Any]) -> None:
-        """Resume from a saved state."""
-        self._sums = {name: value.to(self._device) for name, value in saved["sums"].items()}
-        self.count = saved["count"]
-        self.notes = saved["notes"]
 
 
 def check_numbers(numbers: dict[str, float], step: int, peak: float, *, warm: bool) -> None:
@@ -232,13 +192,18 @@ def check_numbers(numbers: dict[str, float], step: int, peak: float, *, warm: bo
     )
 
 
-def resume(saved: State, parts: dict[str, Any]) -> float:
-    """Load the newest state, if any, into `parts`; return the earlier training time in seconds."""
+def resume(saved: State, parts: dict[str, Any]) -> dict[str, Any]:
+    """Load the newest state, if any, into `parts`; return the values that it has besides.
+
+    seconds: the earlier training time. sums: of the curve's numbers over `count` steps, on the
+    device. notes: of `Task.note`.
+    """
     payload = saved.latest()
     if payload is None:
-        return 0.0
+        return {"seconds": 0.0, "sums": {}, "count": 0, "notes": []}
     for part, owner in parts.items():
         if payload[part]:  # the scaler has no state except in fp16
             owner.load_state_dict(payload[part])
     say(f"{saved.name} resumes from step {saved.step:,}")
-    return payload["seconds"]
+    sums = {name: value.to(saved.group.device) for name, value in payload["sums"].items()}
+    return payload | {"sums": sums}

@@ -13,6 +13,7 @@ import pytest
 from other_values import BESIDE, REMEDY, VALUES, others, tried
 from pydantic import ValidationError
 from tiny_objectives import OBJECTIVES, as_objective
+from tiny_tokenizers import write_tokens
 from tiny_training import stage, train, write_teacher, write_tiny
 
 from cdmae.collections.store import Collection, read_passages, read_queries, write_collection
@@ -25,7 +26,7 @@ from cdmae.fields import kinds_of, pick, rules_of
 from cdmae.importance import ami, ngrams
 from cdmae.pretraining import trainer
 from cdmae.tokens import tokenise
-from cdmae.tokens.corpus import read_tokens, write_tokens
+from cdmae.tokens.corpus import read_tokens
 
 # settings that one piece of code reads for all classes; they are tried on the first class alone
 SHARED = {
@@ -183,7 +184,7 @@ def test_every_setting_of_random_weights_reaches_the_weights_of_a_pre_training(g
         trained = tokenise.train_tokenizer(texts, start.vocabulary, start.strip_accents)
         trained.save_pretrained(tokenizer)
         passages = read_passages(tiny.collection)
-        write_tokens(tokens, tokenise.tokenise(passages, tokenizer))
+        write_tokens(tokens, tokenise.Tokeniser(tokenizer).tokens(passages))
         return run(settings, start, tokenizer, tmp_path / "encoder", tokens=tokens)
 
     check(START, outcome)

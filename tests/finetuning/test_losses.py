@@ -13,6 +13,7 @@ PASSAGES = tensor([[[2.0, 1.0], [1.0, 0.5]], [[0.0, 1.0], [3.0, -1.0]]])
 # q1: own group 2, 1; the other's 0, 3.    q2: own group 2, -2; the other's 2, 1.
 LAST = tensor([[False, False, False, True], [False] * 4])
 # The student agrees with the first row of the teacher; the second row is its mirror image.
+SCORES = QUERIES @ PASSAGES.flatten(0, 1).T
 TAUGHT = losses.kl(losses.group_scores(QUERIES, PASSAGES), tensor([[2.0, 1.0], [-2.0, 2.0]]))
 QUARTERS = tensor([[log(3), log(1)]])
 HALVES = tensor([[log(1), log(1)]])
@@ -34,13 +35,13 @@ DROPPED = (-log(0.75) - log(0.5)) / 2
 SYMMETRIC = (0.75 * log(1.5) + 0.25 * log(0.5) + 0.5 * log(2 / 3) + 0.5 * log(2)) / 2
 MARGINS = tensor([[2.0, 1.0, -1.0], [4.0, 0.0, 4.0]])  # 1 and 3, 4 and 0
 CASES = {
-    "equation 10": (losses.contrastive(QUERIES, PASSAGES), ALL),
+    "equation 10": (losses.in_batch_loss(SCORES), ALL),
     "equation 10, own group": (
-        losses.contrastive(QUERIES, PASSAGES, in_batch=False),
+        losses.listwise(losses.group_scores(QUERIES, PASSAGES)),
         loss_of((2, 1), (2, -2)),
     ),
     "equation 10, without the last passage": (
-        losses.contrastive(QUERIES, PASSAGES, excluded=LAST),
+        losses.in_batch_loss(SCORES, LAST),
         loss_of((2, 1, 0), (2, 1, 2, -2)),
     ),
     "equation 11": (TAUGHT, MIRRORED),
@@ -49,7 +50,7 @@ CASES = {
         0.75 * log(0.75 / 0.5) + 0.25 * log(0.25 / 0.5),
     ),
     "alpha": (
-        losses.distillation(TAUGHT, losses.contrastive(QUERIES, PASSAGES), 0.2),
+        losses.distillation(TAUGHT, losses.in_batch_loss(SCORES), 0.2),
         MIRRORED + 0.2 * ALL,
     ),
     "R-Drop": (losses.rdrop(QUARTERS, HALVES), DROPPED + SYMMETRIC),

@@ -7,6 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tiny_models import padded
+from tiny_tokenizers import write_tokens
 from tiny_training import (
     encoder,
     gradients,
@@ -16,6 +17,7 @@ from tiny_training import (
     task_in_float64,
     task_of,
     train,
+    untrained,
 )
 
 from cdmae.errors import InputError
@@ -25,7 +27,7 @@ from cdmae.finetuning.task import stage_schedule
 from cdmae.models import checkpoint, transformer
 from cdmae.models.packed import pack
 from cdmae.retrieval import vectors as inference
-from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import setup
 from cdmae.training.loop import Schedule
 
@@ -194,3 +196,10 @@ def test_a_training_goes_on_from_all_weights_of_a_trained_model(tiny, tmp_path, 
         for name, weights in before.items():
             torch.testing.assert_close(after[name], weights, rtol=0, atol=1e-8)
     assert read_json(second / "cdmae.json") == read_json(first / "cdmae.json")
+
+
+def test_a_retriever_goes_on_with_the_dimensions_that_it_has(tiny, tmp_path):
+    """A config with others is refused, instead of a model whose files disagree."""
+    untrained(tmp_path / "model", tiny.encoder, stage("multi", dimensions=12))
+    with pytest.raises(InputError, match=r"1_Dense\S+ holds no linear layer with 24 outputs"):
+        checkpoint.load(tmp_path / "model", "retriever", dimensions=24)

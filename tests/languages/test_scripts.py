@@ -140,7 +140,7 @@ def test_a_vocabulary_covers_the_letters_and_keeps_their_signs(language, tmp_pat
     spelt = tokenizer.backend_tokenizer.normalizer.normalize_str(texts[0])
     assert spelt.replace(" ", "") == texts[0].lower().replace(" ", "")
     vocabulary = Vocabulary.read(tmp_path)
-    found = tokenise.tokenise(pa.table({"title": [""], "text": texts[:1]}), tmp_path)
+    found = tokenise.Tokeniser(tmp_path).tokens(pa.table({"title": [""], "text": texts[:1]}))
     assert vocabulary.unknown_id not in found.ids
     long = "".join(texts)  # BERT's tokenizer would read a word of over 100 letters as unknown
     if language == "th":
@@ -164,7 +164,8 @@ def test_letters_beyond_a_thousand_are_learnt_by_coverage(tmp_path):
     assert len(set(letters) & pieces.keys()) > 2500
     tokenise.train_tokenizer(["水泵"] * 3, 100).save_pretrained(tmp_path)
     vocabulary = Vocabulary.read(tmp_path)
-    rare = tokenise.tokenise(pa.table({"title": [""], "text": ["稀" + "水" * 49]}), tmp_path)
+    text = pa.table({"title": [""], "text": ["稀" + "水" * 49]})
+    rare = tokenise.Tokeniser(tmp_path).tokens(text)
     assert vocabulary.unknown(rare.ids) == 0.02
     assert len(vocabulary.doubts(rare.ids)) == 1
     assert not vocabulary.doubts(rare.ids[1:])

@@ -47,7 +47,7 @@ def words_of(batch):
     found = []
     for row in range(len(batch.ids)):
         words = []
-        for place in range(batch.lengths[row]):
+        for place in range(1, batch.lengths[row] + 1):
             if batch.word_starts[row, place] or not words:
                 words.append([])
             if batch.candidates[row, place]:
@@ -58,12 +58,17 @@ def words_of(batch):
 
 def test_a_batch_is_cut_padded_and_told_apart():
     batch = batch_of([[20, 160, 4, 30], [40], []], [[1, 1, 2, 3], [4], []], length=3)
-    assert batch.ids.tolist() == [[20, 160, 4], [40, 0, 0], [0, 0, 0]]
+    assert batch.ids.tolist() == [[2, 20, 160, 4, 3], [2, 40, 3, 0, 0], [2, 3, 0, 0, 0]]
     assert batch.lengths.tolist() == [3, 1, 0]
+    assert batch.inside.sum(axis=1).tolist() == batch.lengths.tolist()
+    assert batch.real.sum(axis=1).tolist() == [5, 3, 2]
     expected = [[True, False, True], [True, False, False], [False] * 3]
-    assert batch.word_starts.tolist() == expected
-    assert batch.candidates.tolist() == [[True, True, False], [True, False, False], [False] * 3]
-    assert batch.values.tolist() == [[1, 1, 2], [4, 0, 0], [0, 0, 0]]
+    assert batch.word_starts[:, 1:-1].tolist() == expected
+    expected = [[True, True, False], [True, False, False], [False] * 3]
+    assert batch.candidates[:, 1:-1].tolist() == expected
+    assert batch.values[:, 1:-1].tolist() == [[1, 1, 2], [4, 0, 0], [0, 0, 0]]
+    for found in (batch.word_starts, batch.candidates, batch.values):
+        assert not found[:, [0, -1]].any()
 
 
 # --- equation 1 -----------------------------------------------------------------------------------
@@ -72,7 +77,7 @@ def test_a_batch_is_cut_padded_and_told_apart():
 def test_eq1_random_tokens_are_any_ordinary_ones():
     batch = batch_of([[11] * 500] * 200)
     side = Side("uniform", 0.5, mask_share=0, random_share=1)
-    found = masking.corrupt(batch, batch.candidates, side, VOCABULARY, KEY)
+    found = masking.corrupt(batch, batch.candidates, side, VOCABULARY, KEY)[:, 1:-1]
     counts = np.bincount(found.ravel(), minlength=SIZE)
     assert counts[:10].sum() == 0
     assert stats.chisquare(counts[10:]).pvalue > 1e-4
@@ -82,9 +87,9 @@ def test_eq1_random_tokens_are_any_ordinary_ones():
 def test_eq1_shares_of_masks_and_of_random_tokens(masks, random):
     batch = batch_of([[11] * 500] * 200)
     chosen = np.zeros_like(batch.candidates)
-    chosen[:, ::2] = True
+    chosen[:, 1:-1:2] = True
     side = Side("uniform", 0.5, mask_share=masks, random_share=random)
-    found = masking.corrupt(batch, chosen, side, VOCABULARY, KEY)
+    found = masking.corrupt(batch, chosen, side, VOCABULARY, KEY)[:, 1:-1]
     assert (found[:, 1::2] == 11).all()
     masked = found[:, ::2]
     kept = 1 - masks - random + random / len(ORDINARY)  # a random token may be the token itself
@@ -98,8 +103,8 @@ def test_eq1_shares_of_masks_and_of_random_tokens(masks, random):
 def test_a_plain_side_shows_and_predicts_every_token():
     batch = batch_of([[20, 4, 30]])
     ids, chosen = masking.mask(batch, masking.PLAIN, VOCABULARY, KEY)
-    assert ids.tolist() == [[20, 4, 30]]
-    assert chosen.tolist() == [[True, False, True]]
+    assert ids.tolist() == [[2, 20, 4, 30, 3]]
+    assert chosen.tolist() == [[False, True, False, True, False]]
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------------------
@@ -109,10 +114,10 @@ def test_algorithm1_without_noise_masks_the_k_most_important_and_of_equal_ones_t
     # n = 7, p = 0.5: k = 3; the special token (9.0) is no candidate, so that n = 6.
     batch = batch_of([[11, 12, 4, 13, 14, 15, 16]], [[0.5, 3.0, 9.0, -1.0, 2.5, 2.75, 1.0]])
     found = choose(batch, Side("importance", 0.5, sigma=0.0), KEY)
-    assert found.tolist() == [[False, True, False, False, True, True, False]]
+    assert found[:, 1:-1].tolist() == [[False, True, False, False, True, True, False]]
     batch = batch_of([[11, 12, 13, 14, 15]], [[1.0, 2.0, 1.0, 1.0, 0.0]])
     found = choose(batch, Side("importance", 0.6, sigma=0.0), KEY)
-    assert found.tolist() == [[True, True, True, False, False]]
+    assert found[:, 1:-1].tolist() == [[True, True, True, False, False]]
     # 0.29 x 100 is 28.999999999999996 in floating point
     for number, ratio, k in ((100, 0.29, 29), (7, 0.5, 3), (1, 0.5, 0), (0, 0.5, 0)):
         assert masking.budget(np.ones((1, number), bool), ratio).tolist() == [k]
@@ -124,7 +129,7 @@ def test_algorithm1_perturbs_by_gaussian_noise_of_standard_deviation_sigma(diffe
     # (sigma sqrt 2)). With infinite sigma, the masks are uniform.
     number = 40_000
     batch = batch_of([[11, 12]] * number, [[difference, 0.0]] * number)
-    found = choose(batch, Side("importance", 0.5, sigma=sigma), KEY)[:, 0].mean()
+    found = choose(batch, Side("importance", 0.5, sigma=sigma), KEY)[:, 1].mean()
     expected = stats.norm.cdf(difference / (sigma * math.sqrt(2)))
     assert abs(found - expected) < 4 * math.sqrt(expected * (1 - expected) / number)
 
@@ -167,7 +172,7 @@ def test_a_passage_is_masked_alike_in_every_batch(name):
     side = Side(name, 0.4)
     inputs, chosen = masking.mask(batch, side, VOCABULARY, KEY)
     for rows in (np.arange(30)[::-1], np.array([7]), np.arange(0, 30, 3), np.arange(0)):
-        length = batch.lengths[rows].max(initial=0)
+        length = batch.lengths[rows].max(initial=0) + 2
         arrays = {key: value for key, value in vars(batch).items() if value is not None}
         cut = {key: value[rows][:, :length] for key, value in arrays.items() if value.ndim == 2}
         part = Batch(**cut, lengths=batch.lengths[rows], rows=batch.rows[rows])
@@ -184,7 +189,7 @@ def test_epochs_seeds_and_passages_are_masked_differently(name):
     masks = [choose(batch, side, key) for key in keys]
     assert len({row.tobytes() for found in masks for row in found}) == 200
     for one, other in itertools.combinations(masks, 2):
-        assert abs((one & other).mean() - 0.25) < 0.03
+        assert abs((one & other)[:, 1:-1].mean() - 0.25) < 0.03
 
 
 @STRATEGIES

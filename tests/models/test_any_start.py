@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_models import model
 from tiny_pretraining import differences, run, started
-from tiny_tokenizers import KINDS, TEXTS
+from tiny_tokenizers import KINDS, TEXTS, write_tokens
 from tiny_training import stage, untrained
 
 from cdmae.config import pretrained
@@ -18,7 +18,6 @@ from cdmae.importance import ami, ngrams
 from cdmae.models import architectures, checkpoint, sequences
 from cdmae.retrieval import external, reranking, vectors
 from cdmae.tokens import tokenise
-from cdmae.tokens.corpus import write_tokens
 
 TOKENIZERS = {
     "bert": "word_piece", "electra": "word_piece", "distilbert": "word_piece", "mpnet": "mpnet",
@@ -91,7 +90,8 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
     from sentence_transformers import CrossEncoder
 
     folder = untrained(tmp_path / "model", encoder, stage("reranker", max_length=40))
-    source, rows = sequences.queries(SPOKEN, folder), np.arange(len(SPOKEN))
+    source = sequences.tokenised(SPOKEN, tokenise.Tokeniser(folder))
+    rows = np.arange(len(SPOKEN))
     judge = checkpoint.load(folder, "reranker")
     ours = reranking.score(judge, source, rows, source, rows[::-1])
     theirs = CrossEncoder(str(folder), device="cpu").predict(
@@ -104,7 +104,7 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
     """On words of its own tokenizer; the result is an encoder of the same kind, with other weights."""
     texts = [*TEXTS, *SPOKEN[:4], ""]
     table = pa.table({"title": ["", "e-mail"] * 3 + [""], "text": texts})
-    tokens = tokenise.tokenise(table, encoder)
+    tokens = tokenise.Tokeniser(encoder).tokens(table)
     write_tokens(tmp_path / "tokens", tokens)
     ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=3)
     formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}

@@ -125,10 +125,10 @@ def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
     monkeypatch.setattr(packed, "put", lambda array, on, *_: torch.from_numpy(array).to(on))
     meta = torch.device("meta")
     starts = np.array([0, 5, 7, 11])
-    of = packed.pack(packed.Ragged(np.zeros(11, np.int64), starts), meta).layout
-    to = packed.select(np.array([0, 7]), starts, meta).layout
+    of = packed.pack(packed.Ragged(np.zeros(11, np.int64), starts), meta)
+    to = packed.select(np.array([0, 7]), starts, meta)
     query, key = (
-        torch.empty(layout.rows, 3 * 64, dtype=torch.bfloat16, device=meta) for layout in (to, of)
+        torch.empty(layout.size, 3 * 64, dtype=torch.bfloat16, device=meta) for layout in (to, of)
     )
     query.requires_grad_()
     key.requires_grad_()
@@ -153,7 +153,7 @@ def test_the_packed_kernel_is_given_what_it_takes(size, kind, capability, kernel
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (capability, 5))
     monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")
     monkeypatch.setattr(attention, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))
-    grid = attention.Grid(packed.pack([[2, 7, 3], [2, 3]]).layout, 3)
+    grid = attention.Grid(packed.pack([[2, 7, 3], [2, 3]]), 3)
     with FakeTensorMode():
         states = torch.empty(4, 3 * size, dtype=kind, device="cuda")
         assert attention.attend(states, states, states, grid, grid) == kernel

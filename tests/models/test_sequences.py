@@ -32,7 +32,7 @@ def texts():
 @pytest.mark.parametrize("length", [16, 17, 40, 192])
 def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length):
     hf = tokenise.load_tokenizer(folder)
-    source = sequences.queries(texts, folder)
+    source = sequences.tokenised(texts, tokenise.Tokeniser(folder))
     first, second = np.arange(40), np.arange(40)[::-1].copy()
     found = sequences.pairs(source, first, source, second, length, Vocabulary.read(folder))
     expected = hf(
@@ -67,7 +67,7 @@ def test_a_prompt_and_a_text_have_the_word_pieces_of_both_together(kind, tmp_pat
 def test_a_prompt_that_fills_the_length_is_refused(tiny):
     recipe = stage("retriever", query_prompt="babebibobubabebibobubabebibobu: ")
     model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
-    queries = sequences.queries(tiny.queries, tiny.encoder)
+    queries = sequences.tokenised(tiny.queries, tokenise.Tokeniser(tiny.encoder))
     assert len(model.prompts["query_prompt"].ids) > 6
     short = checkpoint.at(model, 8)
     with pytest.raises(InputError, match="^query_prompt .* of 8 word-pieces; expected"):

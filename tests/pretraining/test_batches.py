@@ -24,11 +24,10 @@ def reader(lengths: tuple[int, ...], batch: int, seed: int = 1) -> Reader:
     vocabulary = Vocabulary(
         V, 0, CLS, SEP, MASK, special, np.flatnonzero(~special), np.arange(V) % 3 > 0
     )
-    importance = np.random.default_rng(0).normal(size=len(ids)).astype(np.float16)
     tokens = Tokens(ids, starts, starts[:-1], vocabulary.word_starts)
-    sides = {"encoder": Side("whole_word", 0.3), "decoder": Side("importance", 0.5)}
+    sides = {"encoder": Side("whole_word", 0.3), "decoder": Side("idf", 0.5)}
     settings = replace(SETTINGS, batch=batch, max_length=12)
-    return Reader(settings, sides, Corpus(tokens, vocabulary, scores=importance), seed)
+    return Reader(settings, sides, Corpus(tokens, vocabulary), seed)
 
 
 LENGTHS = tuple(int(n) for n in np.random.default_rng(3).integers(0, 20, 37))
@@ -81,15 +80,16 @@ def test_masks_are_those_of_the_strategy():
     for epoch, step in enumerate(source.steps(0, 2)):
         _, rows = source.passages(np.arange(epoch * 37, (epoch + 1) * 37))
         for side, settings in source.sides.items():
-            batch = masking.read(
-                source.tokens, rows, 10, source.vocabulary, source.values["importance"]
-            )
+            batch = masking.read(source.tokens, rows, 10, source.vocabulary, source.values["idf"])
             inputs, chosen = masking.mask(
                 batch, settings, source.vocabulary, masking.key(1, side, epoch)
             )
-            framed = ((CLS, inputs, SEP), (False, chosen, False), (0, batch.ids, 0))
+            ends = np.stack([batch.ids[:, 0], batch.ids[np.arange(37), batch.lengths + 1]])
+            assert ends.tolist() == [[CLS] * 37, [SEP] * 37]
             expected = {
-                tuple((first, *grid[row, :length].tolist(), last) for first, grid, last in framed)
+                tuple(
+                    tuple(grid[row, : length + 2].tolist()) for grid in (inputs, chosen, batch.ids)
+                )
                 for row, length in enumerate(batch.lengths.tolist())
             }
             assert rows_of(step, side) == expected

@@ -20,6 +20,7 @@ from cdmae.retrieval import reranking, search, vectors
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run
 from cdmae.tokens.corpus import read_tokens
+from cdmae.tokens.tokenise import Tokeniser
 
 OWN = {"encoded_by": "vectors"}
 ROOT = Path(__file__).resolve().parents[2]
@@ -177,7 +178,7 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     taught = Teacher.read(tmp_path / "t.parquet")
     examples, _ = groups.read_examples(**files, drawing=Drawing(**settings))
     assert len(run) == QUERIES
-    queries = sequences.queries(tiny.queries, reranker)
+    queries = sequences.tokenised(tiny.queries, Tokeniser(reranker))
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     for epoch in range(3):
         drawn = examples.draw(np.arange(len(examples)), epoch)
@@ -204,7 +205,7 @@ def test_reranking_orders_the_top_at_its_length_and_keeps_the_rest(
     how = {"model": reranker, "tokens": [tiny.tokens], "depth": 8, "lengths": [0, 16]}
     reranking.rerank(**given, **how, outputs=outputs)
     before, passages = read_run(tiny.negatives), read_tokens(tiny.tokens)
-    queries = sequences.queries(tiny.queries, reranker)
+    queries = sequences.tokenised(tiny.queries, Tokeniser(reranker))
     for length, output in zip((0, 16), outputs, strict=True):
         after = read_run(output)
         judge = checkpoint.at(checkpoint.load(reranker, "reranker"), length)
@@ -220,7 +221,7 @@ def test_reranking_orders_the_top_at_its_length_and_keeps_the_rest(
 
 def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch):
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
-    queries = sequences.queries(tiny.queries[:3], reranker)
+    queries = sequences.tokenised(tiny.queries[:3], Tokeniser(reranker))
     monkeypatch.setattr(reranking, "score", lambda *given: np.zeros(len(given[-1]), np.float32))
     lists = [np.array([9, 4, 7, 2]), np.array([]), np.array([8])]
     run = Run.of(lists, [np.arange(4.0), np.array([]), np.ones(1)])

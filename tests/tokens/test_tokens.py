@@ -73,7 +73,7 @@ def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, tmp_path
     texts = ODD + ENGLISH + ["".join(draw.choices(letters, k=length)) for length in lengths]
     titles = texts[::-1]
     expected = hugging_face(texts)
-    tokens = tokenise.tokenise(table(titles, texts), tokenizer)
+    tokens = tokenise.Tokeniser(tokenizer).tokens(table(titles, texts))
     assert passages_of(tokens) == list(zip(expected[::-1], expected, strict=True))
     assert tokens.ids.dtype == np.uint16
     passages = table(titles, texts)
@@ -87,10 +87,10 @@ def test_ids_equal_the_hugging_face_tokenizers(tokenizer, hugging_face, tmp_path
 
 
 def test_an_empty_collection_and_a_missing_title(tokenizer, hugging_face):
-    found = tokenise.tokenise(table([], []), tokenizer)
+    found = tokenise.Tokeniser(tokenizer).tokens(table([], []))
     assert len(found) == 0
     assert found.ids.tolist() == []
-    found = tokenise.tokenise(table([None], ["some text"]), tokenizer)
+    found = tokenise.Tokeniser(tokenizer).tokens(table([None], ["some text"]))
     assert passages_of(found) == [([], hugging_face(["some text"])[0])]
 
 

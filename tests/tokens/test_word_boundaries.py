@@ -35,7 +35,7 @@ def vocabulary(folder):
 
 @pytest.fixture(scope="module")
 def tokens(folder):
-    return tokenise.tokenise(pa.table({"title": TITLES, "text": PASSAGES}), folder)
+    return tokenise.Tokeniser(folder).tokens(pa.table({"title": TITLES, "text": PASSAGES}))
 
 
 def words_of(hugging_face, text):
@@ -70,7 +70,7 @@ def test_words_follow_the_tokenizer_s_boundaries(tokens, vocabulary, hugging_fac
 
 
 def test_word_pieces_of_scripts_without_spaces_are_words(folder):
-    found = tokenise.tokenise(pa.table({"title": [""], "text": ["中文字符"]}), folder)
+    found = tokenise.Tokeniser(folder).tokens(pa.table({"title": [""], "text": ["中文字符"]}))
     pieces = read_pieces(folder)
     for number in found.ids.tolist():
         is_whole = pieces[number].strip("#") in "中文字符"

@@ -3,18 +3,19 @@ that differs.
 """
 
 from dataclasses import replace
-from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from tiny_objectives import first, network_of
+from tiny_objectives import first, network_of, reader
 from tiny_training import gradients, stage, task_in_float64
 
 from cdmae.finetuning.task import Inputs
 from cdmae.pretraining import trainer
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
+from cdmae.training.state import State
 
 
 def gradient_of(learn, network, **key):
@@ -25,10 +26,15 @@ def gradient_of(learn, network, **key):
 
 def of_pretraining(tiny, name="mae", *, parts=False):
     """parts: whether a step consists of several micro-batches or chunks."""
-    network = network_of(name)
-    network.model.config.hidden_dropout_prob = 0.5
-    rows = 10 if parts else 4096
-    return network, partial(trainer.learn, batch=first(name), rows=rows, group=Ranks())
+    task = trainer.PretrainingTask(network_of(name), reader(name), State(Path(), "x", Ranks()), 1)
+    task.network.model.config.hidden_dropout_prob = 0.5
+    task.rows = 10 if parts else 4096
+
+    def learn(_, *, seed, step):
+        task.seed = seed
+        task.learn(first(name), step)
+
+    return task.network, learn
 
 
 def of_contrast(tiny, *, parts=False):

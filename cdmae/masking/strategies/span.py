@@ -51,7 +51,7 @@ def _choose(draws, word_starts, candidates, budgets, chosen):  # noqa: ANN001, A
         for index in range(words):
             if left == 0:
                 break
-            draw = draws[passage, index]
+            draw = draws[passage, index + 1]
             high = draw >> np.uint64(32)
             other = index + np.int64(high * np.uint64(words - index) >> np.uint64(32))
             order[index], order[other] = order[other], order[index]

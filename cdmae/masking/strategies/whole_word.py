@@ -42,7 +42,7 @@ def choose(draws, word_starts, candidates, budgets, chosen):  # noqa: ANN001, AN
         for index in range(words):
             if left == 0:
                 break
-            high = draws[passage, index] >> np.uint64(32)
+            high = draws[passage, index + 1] >> np.uint64(32)
             other = index + np.int64(high * np.uint64(words - index) >> np.uint64(32))
             start = begins[other]
             end = ends[other + 1]

@@ -63,7 +63,7 @@ def vectors(
     del memory
     rows = packed.scored
     states = transformer.hidden_states(network, packed, last_rows=rows, generator=generator)
-    states = states[: len(rows.layout.cells)]
+    states = states[: len(rows.cells)]
     if settings.match == "equal":
         projected = _with_cls(network, states, rows)
     else:
@@ -76,14 +76,14 @@ def vectors(
 def _with_cls(network: nn.Module, states: Tensor, rows: Rows) -> Tensor:
     """Project the states of texts, of which the first is [CLS]'s: the rows of `scored`, [R, D]."""
     count = rows_of_cls(network)
-    first = rows.layout.starts[:-1].long()
+    first = rows.starts[:-1].long()
     others = torch.ones(len(states), dtype=torch.bool, device=states.device)
     others[first] = False
     cls = network.of_cls(states[first])  # [B, C]
     cls = functional.pad(cls, (0, count * width(network) - cls.shape[1])).view(-1, width(network))
     pieces = network.projection(states[others]).to(cls.dtype)
     text = torch.arange(len(first), device=states.device)
-    lengths = rows.layout.starts.diff().long()
+    lengths = rows.starts.diff().long()
     texts = torch.cat([text.repeat_interleave(count), text.repeat_interleave(lengths - 1)])
     return torch.cat([cls, pieces])[texts.argsort(stable=True)]
 

@@ -63,7 +63,7 @@ def scores(
     """Return the scores [F], float32, and their rows of the packed batch."""
     rows = _inside(packed)
     if packed.scored is not None:
-        rows = packed.scored.index[: len(packed.scored.layout.cells)]
+        rows = packed.scored.index[: len(packed.scored.cells)]
     states = transformer.hidden_states(network, packed, generator=generator)
     found = network.weigh(states[rows])[:, 0]
     # bf16 is for products, not for losses.
@@ -74,10 +74,10 @@ def vectors(network: nn.Module, packed: Packed, *, generator: Generator | None =
     """Return the weights of texts, [B, V]."""
     found, scored = scores(network, packed, generator=generator)
     rows = _inside(packed)
-    begins = torch.zeros(packed.layout.rows, dtype=torch.bool, device=rows.device)
+    begins = torch.zeros(packed.size, dtype=torch.bool, device=rows.device)
     begins[scored] = True
     found = found[begins[rows].cumsum(0) - 1]  # of the word to which a row belongs
-    starts = packed.layout.starts.long()
+    starts = packed.starts.long()
     texts = torch.arange(len(packed), device=starts.device).repeat_interleave(starts.diff() - 2)
     words = network.config.vocab_size
     weights = found.new_zeros(len(packed) * words)
@@ -88,8 +88,8 @@ def vectors(network: nn.Module, packed: Packed, *, generator: Generator | None =
 
 def _inside(packed: Packed) -> Tensor:
     """Return the rows without special tokens, int64 [R]."""
-    starts = packed.layout.starts.long()
-    inside = torch.ones(len(packed.layout.cells), dtype=torch.bool, device=starts.device)
+    starts = packed.starts.long()
+    inside = torch.ones(len(packed.cells), dtype=torch.bool, device=starts.device)
     inside[starts[:-1]] = False
     inside[starts[1:] - 1] = False
     return inside.nonzero()[:, 0]

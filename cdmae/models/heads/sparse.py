@@ -81,14 +81,13 @@ def weights(
     states = head.transform(states)
     # bf16 is for products, not for losses.
     states = states.to(torch.promote_types(states.dtype, torch.float32))
-    layout = packed.layout
-    rows = _rows(layout)
+    rows = _rows(packed)
     learning = torch.is_grad_enabled()
     if not learning and memory is None:
-        return _largest(states, head, rows, layout)[0]
+        return _largest(states, head, rows, packed)[0]
     found = {} if memory is None else memory
     if not found:
-        found["weights"], found["positions"] = _largest(states, head, rows, layout, positions=True)
+        found["weights"], found["positions"] = _largest(states, head, rows, packed, positions=True)
     if not learning:
         return found["weights"]
     return _Weights.apply(states, head.output.weight, head.output.bias, rows, *found.values())

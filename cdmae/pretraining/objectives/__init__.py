@@ -21,17 +21,10 @@ The file of an objective defines one subclass of `Objective` in
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cdmae.pretraining.objectives._parts import Objective
-
-
-def objectives() -> list[str]:
-    """Return the names of the objectives: the files of this folder."""
-    names = [module.name for module in pkgutil.iter_modules(__path__)]
-    return sorted(name for name in names if not name.startswith("_"))
 
 
 def objective(name: str) -> type[Objective]:

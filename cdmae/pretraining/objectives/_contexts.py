@@ -34,7 +34,7 @@ class Contexts(Reader):
         """Return two spans of each passage."""
         begins = self.tokens.starts[rows]
         lengths = self.lengths[rows]
-        draw = uniforms(self.keys("cut", epochs), rows, 1, salt=1)[:, 0].astype(np.float64)
+        draw = uniforms(self.keys("cut", epochs), rows, 2, salt=1)[:, 1].astype(np.float64)
         low = np.maximum(np.ceil(lengths * MIDDLE[0]), lengths - self.length)
         high = np.minimum(np.floor(lengths * MIDDLE[1]), self.length)
         cuts = begins + (low + np.floor(draw * np.maximum(0, high - low + 1))).astype(np.int64)

@@ -19,20 +19,16 @@ from torch import Generator, Tensor
 from cdmae.pretraining.objectives._parts import Objective
 
 if TYPE_CHECKING:
-    from cdmae.pretraining.batches import Batch, View
+    from cdmae.pretraining.batches import Batch
     from cdmae.training.ranks import Ranks
 
 
 class Contrastive(Objective):
-    """An objective with a contrastive loss over the vectors of the side ``encoder``."""
+    """An objective with a contrastive loss over the vectors of the side ``encoder``.
 
-    def vectors(self, view: View, generator: Generator | None) -> Tensor:
-        """Return the vectors of a micro-batch, [B, D]."""
-        raise NotImplementedError
-
-    def contrast(self, vectors: Tensor) -> Tensor:
-        """Return the loss, 0-d, of all vectors [N, D]."""
-        raise NotImplementedError
+    A subclass has ``vectors(view, generator)``, which returns the vectors of a micro-batch [B, D],
+    and ``contrast(vectors)``, which returns the loss, 0-d, of all vectors [N, D].
+    """
 
     def prepare(
         self, batches: list[Batch], generators: list[Generator | None], group: Ranks

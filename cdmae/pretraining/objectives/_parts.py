@@ -68,7 +68,7 @@ class Objective(nn.Module):
         states = transformer.hidden_states(
             encoder, view.inputs, last_rows=rows, generator=generator
         )
-        return read_states(states, view) if rows else self.read_all(states, view)
+        return self.read_all(states, view) if rows is None else read_states(states, view)
 
     def read_all(self, states: Tensor, view: View) -> tuple[Tensor, Tensor]:
         """Return the result of `encode` from the encoder's states at all rows [S, D]."""
@@ -110,14 +110,14 @@ def weights_of(seed: int, purpose: str) -> Generator:
 
 def read_states(states: Tensor, view: View) -> tuple[Tensor, Tensor]:
     """Split a view's `rows` into the states of [CLS] [B, D] and of the predicted tokens [M, D]."""
-    return states.index_select(0, view.rows.layout.starts[:-1]), states.index_select(0, view.masked)
+    return states.index_select(0, view.rows.starts[:-1]), states.index_select(0, view.masked)
 
 
 def passages_of(view: View) -> Tensor:
     """Return the passage of each of the view's `rows`, int64 [R]; 0 for filler."""
-    layout = view.rows.layout
-    passages = layout.cells.div(layout.longest, rounding_mode="floor")
-    return nn.functional.pad(passages, (0, layout.rows - len(passages)))
+    rows = view.rows
+    passages = rows.cells.div(rows.longest, rounding_mode="floor")
+    return nn.functional.pad(passages, (0, rows.size - len(passages)))
 
 
 def spread(h_c: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ class Crops(Reader):
         A crop's share of the passage is uniform, then its position; a crop has at least one
         word-piece, if the passage has any.
         """
-        draws = uniforms(self.keys("crop", epochs), rows, 4, salt=1).astype(np.float64)
+        draws = uniforms(self.keys("crop", epochs), rows, 5, salt=1)[:, 1:].astype(np.float64)
         least = self.settings.crop_least
         lengths = self.lengths[rows][:, None]
         shares = least + draws[:, :2] * (self.settings.crop_most - least)
@@ -59,8 +59,8 @@ class Crops(Reader):
         if self.settings.deletion:
             keys = self.keys(name, texts.epochs)
             draws = uniforms(keys, batch.rows, batch.ids.shape[1], salt=DELETE)
-            kept &= draws >= self.settings.deletion
-        return self.framed(texts, batch, batch.ids, np.zeros_like(batch.candidates), kept)
+            kept &= ~batch.inside | (draws >= self.settings.deletion)
+        return self.unpadded(texts, batch, batch.ids, np.zeros_like(batch.candidates), kept)
 
 
 class Contriever(Contrastive):

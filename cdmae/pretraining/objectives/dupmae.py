@@ -43,6 +43,5 @@ class DupMae(RetroMae):
 
     def pooled(self, states: Tensor, view: View) -> Tensor:
         """Return the largest logit of each word-piece over a passage, except at [CLS]: [B, V]."""
-        layout = view.inputs.layout
         head = architectures.head(self.model)
-        return largest_logits(head, states, layout, layout.starts[:-1].long())
+        return largest_logits(head, states, view.inputs, view.inputs.starts[:-1].long())

@@ -50,7 +50,7 @@ class LexMae(Mae):
         starts = inputs.starts.long()
         special = torch.cat([starts[:-1], starts[1:] - 1])  # [CLS] and [SEP]
         head = architectures.head(self.model)
-        largest = largest_logits(head, states, inputs.layout, special).float()
+        largest = largest_logits(head, states, inputs, special).float()
         has_words = starts.diff()[:, None] > 2
         return torch.where(has_words, largest, 0.0).softmax(-1)
 

@@ -57,7 +57,7 @@ class Tasks(Contexts):
         chosen = batch.candidates & ~others["second"].grid()
         keys = self.keys(name, texts.epochs)
         ids = masking.corrupt(batch, chosen, side, self.vocabulary, keys)
-        return self.framed(texts, batch, ids, chosen)
+        return self.unpadded(texts, batch, ids, chosen)
 
 
 class Master(Mae):

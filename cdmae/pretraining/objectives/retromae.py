@@ -40,7 +40,7 @@ class Positions(Reader):
         if name != "decoder":
             return super().mask(name, texts, others)
         batch = self.batch_of(texts, self.sides[name])
-        every = self.framed(texts, batch, batch.ids, batch.candidates)
+        every = self.unpadded(texts, batch, batch.ids, batch.candidates)
         return replace(every, hide=self.hide)
 
     def hide(self, texts: Texts) -> np.ndarray:
@@ -63,7 +63,7 @@ def hide(batch: Batch, side: Side, key: Key) -> np.ndarray:
         last = min(first + at_once, len(hidden))
         passage, position = np.divmod(np.arange(first, last), length)
         repeated = {name: value[passage] for name, value in arrays.items()}
-        repeated["rows"] = repeated["rows"] * MOST + position
+        repeated["rows"] = repeated["rows"] * MOST + position - 1
         keys = np.full(passages, key, np.uint64)[passage]
         hidden[first:last] = masking.choose(masking.Batch(**repeated), side, keys)
     hidden = hidden.reshape(passages, length, length)
@@ -90,9 +90,9 @@ class RetroMae(Mae):
             encoder,
             self.decoder[0],
             h_c.index_select(0, passages_of(view)) + vectors,
-            view.rows.layout,
+            view.rows,
             self.context(h_c, view.inputs, generator),
-            view.inputs.layout,
+            view.inputs,
             view.hidden,
             generator,
         )

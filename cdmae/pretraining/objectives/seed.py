@@ -39,12 +39,12 @@ class Seed(Mae):
     def decode(self, h_b: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states that predict each token [M, D], from the vectors [B, D]."""
         encoder = self.model.base_model
-        layout = view.inputs.layout
-        states = self.context(h_b, view.inputs, generator)
-        hidden = hidden_positions(layout.longest, self.settings.attention_span, states.device)
+        inputs = view.inputs
+        states = self.context(h_b, inputs, generator)
+        hidden = hidden_positions(inputs.longest, self.settings.attention_span, states.device)
         for layer in self.decoder:
             states = transformer.read(
-                encoder, layer, states, layout, states, layout, hidden[None], generator
+                encoder, layer, states, inputs, states, inputs, hidden[None], generator
             )
         predicted = view.rows.index.index_select(0, view.masked)
         before = (predicted - 1).clamp_min(0)  # filler has row 0

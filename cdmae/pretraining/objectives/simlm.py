@@ -29,8 +29,7 @@ from cdmae.masking.noise import uniforms
 from cdmae.models import architectures, networks, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
-from cdmae.models.ragged import content
-from cdmae.pretraining.batches import Batch, Masked, Texts, View, spread
+from cdmae.pretraining.batches import Batch, Masked, Texts, View
 from cdmae.pretraining.objectives._parts import Losses, Objective, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
 from cdmae.pretraining.reader import Reader
@@ -54,7 +53,7 @@ class Sampled(Reader):
         batch = self.batch_of(texts, self.sides[name])
         keys = self.keys(name, texts.epochs)
         numbers = uniforms(keys, batch.rows, batch.ids.shape[1], salt=SAMPLE)
-        return replace(masked, draws=spread(numbers[batch.real], content(masked.inputs.starts)))
+        return replace(masked, draws=numbers[batch.real])
 
 
 class SimLm(Objective):
