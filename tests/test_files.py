@@ -139,6 +139,13 @@ def test_a_folder_and_a_file_replace_each_other_and_an_error_changes_nothing(tmp
     assert (tmp_path / "a/file").read_text() == "four" and not (tmp_path / "b").is_symlink()
 
 
+def test_the_digest_of_a_folder_changes_with_the_name_of_a_file(tmp_path):
+    (tmp_path / "a").write_text("one")
+    before = files.digest(tmp_path)
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert files.digest(tmp_path) != before
+
+
 def test_an_edit_of_a_linked_file_does_not_change_the_original(tmp_path):
     """Weights are linked and read-only; other files are copied."""
     config, weights = tmp_path / "config.json", tmp_path / "model.safetensors"

@@ -51,6 +51,12 @@ def test_a_title_or_a_first_sentence_is_the_query_for_the_rest(
     assert passages["p3"] == (other, "Too short.")
 
 
+def test_of_passages_with_the_same_query_the_first_keeps_it(settings, tmp_path):
+    write_lines(tmp_path / "corpus.jsonl", [*CORPUS, CORPUS[0] | {"_id": "p4"}])
+    asked, passages = made(settings())
+    assert set(asked) == {"p1"} and passages["p4"][1] == FIRST
+
+
 def test_a_span_is_the_query_for_the_words_around_it(settings):
     asked, passages = made(settings(method="span"))
     assert set(asked) == {"p1", "p2"}
@@ -83,6 +89,8 @@ def test_dev_has_other_queries_than_train(settings):
         ("    pip install it now\n\nThen it is there. It runs as a service.", "Then it is there."),
         ("Install it like this:\n\n    pip install it\n\nThen it is there. It runs now.", "Then it is there."),
         ("See [the guide](a/b#c) for it. Then it runs as a service here.", ""),
+        ("One two three. Four five six seven eight.", "One two three."),
+        ("One two three. Four five six seven.", ""),
         ("word " * 31 + "end. Then it runs as a service here.", ""),
         ("self.x = f(a)[0] == {1: b}; y |= z. Then it runs as a service.", ""),
         ("Quelle est la durée de vie ? Elle est de deux ans en moyenne.", "Quelle est la durée de vie ?"),

@@ -108,8 +108,8 @@ def test_a_folder_has_one_or_several_tables_per_split(tmp_path):
 
 
 def test_a_label_of_0_is_a_judgment_that_the_passage_is_not_relevant(tmp_path):
-    texts = {TEA: 1, OLD: 0}
-    rows = [{"query": "tea", "positive": text, "label": label} for text, label in texts.items()]
+    judged = [(TEA, 1), (OLD, 0), (TEA, 0)]  # of repeated ones, the highest counts
+    rows = [{"query": "tea", "positive": text, "label": label} for text, label in judged]
     collection = table(tmp_path / "pairs.csv", rows).load()
     assert relevant_texts(collection) == {"tea": {TEA}}
     assert collection.qrels["train"]["grade"].tolist() == [1, 0]

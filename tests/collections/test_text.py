@@ -127,9 +127,10 @@ def test_headings_are_titles_and_none_is_lost(tmp_path):
 def test_rows_of_tables_are_not_cut_and_code_can_be_left_out(tmp_path):
     row = " ".join(f"cell{number}" for number in range(20))
     code = "\n".join(f"line {number} of code" for number in range(5))
-    write_files(tmp_path, {"x.md": f"Words.\n\n|a|\n|-|\n|{row}|\n\n```\n{code}\n```\n"})
+    nine = "one two three four five six seven eight nine"
+    write_files(tmp_path, {"x.md": f"{nine}\n\n|a|\n|-|\n|{row}|\n\n```\n{code}\n```\n"})
     pieces = list(read(tmp_path, words=10).values())
-    assert pieces[:3] == ["Words.\n\na", row, "    line 0 of code\n    line 1 of code"]
+    assert pieces[:3] == [f"{nine}\n\na", row, "    line 0 of code\n    line 1 of code"]
     assert not any("line" in piece for piece in read(tmp_path, code=False).values())
 
 

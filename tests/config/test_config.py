@@ -62,6 +62,15 @@ def test_heads_are_systems_that_encode_nothing():
     assert mined == {"bm25", "unified-both", "unified-dense", "unified-sparse"}
 
 
+def test_parts_of_a_fusion_for_negatives_are_searched_to_the_depth_of_the_evaluation(values):
+    values["systems"]["both"] = {"kind": "fusion", "of": ["bm25", "one"]}
+    values["systems"]["three"]["negatives"] = "both"
+    config = load(values)
+    depths = systems.mined(config)
+    assert depths["both", "docs", "train"] == 20
+    assert depths["one", "docs", "train"] == config.evaluation.depth > 50
+
+
 def test_models_are_folders_also_in_the_home_folder(values, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     model = make_model(tmp_path / "own")
@@ -93,6 +102,8 @@ def test_a_collection_at_the_top_is_shorthand_for_the_same_config_with_all_names
     assert config.stages["stage1"].collection == "other"
     assert config.encoders["mae"].collection == "docs"
     assert config.evaluation.collections == {"other": ("test",), "docs": ("dev",)}
+    del short["evaluation"]["collections"]
+    assert load(short).evaluation.collections == {"docs": ("dev", "test")}, "without train"
 
 
 # --- the deciding and the reported split ----------------------------------------------------------
@@ -118,6 +129,7 @@ def config(toy, splits, tuned_on=(), **evaluated):
         (["device", "value", "DEV"], "", "DEV", "device"),
         (["dev", "dev2", "test"], "", "dev", "test"),
         (["easy", "hard"], "", "easy", "hard"),
+        (["hard", "retrieval"], "", "hard", "retrieval"),  # which ends as a name of dev
         (["test", "hard"], "", "hard", "test"),
         (["one", "two", "test"], "two", "two", "test"),
         (["dev", "dev2"], "", "dev", "dev2"),

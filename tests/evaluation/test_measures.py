@@ -45,6 +45,8 @@ def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
     assert values(run, qrels, "R@10") == pytest.approx([1 / 4, 1 / 2])
     ideal = 3 + 2 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5)
     assert values(run, qrels, "nDCG@10")[0] == pytest.approx(2 / math.log2(5) / ideal)
+    excluded = qrels_of((0, 3, -100), (0, 5, 1))
+    assert values(run_of([3, 5]), excluded, "Bpref") == [0], "judged as irrelevant"
 
 
 def test_measures_are_those_of_the_exported_run(tmp_path, monkeypatch):

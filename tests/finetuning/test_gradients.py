@@ -25,6 +25,7 @@ from cdmae.config.stages import Regularised
 from cdmae.finetuning import late, losses, retriever
 from cdmae.models import checkpoint, heads, packed, sequences
 from cdmae.models.heads import multi, table
+from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 
 FLOPS = {"query_flops": 0.3, "passage_flops": 0.2, "flops_warmup": 4}
@@ -40,7 +41,7 @@ CASES = [
     ("sparse", FLOPS | {"pieces": "own"}),
     ("sparse", TABLE),
     ("sparse", TABLE | {"query_weights": "idf"}),
-    ("unified", UNIFIED | MEAN | {"distillation": "kl"}),
+    ("unified", UNIFIED | MEAN | {"distillation": "kl", "passage_weight": 0.1}),
     ("multi", {"distillation": "kl"}),
     ("multi", {"expansion": "attended", "skip_punctuation": False, "in_batch": False}),
     ("multi", COIL | {"distillation": "kl"}),
@@ -103,7 +104,7 @@ def loss_by_hand(task, batch):
     for part, temperature in parts:
         queries, passages = part[:6] / temperature, part[6:].view(6, 4, -1)
         centric = None
-        if getattr(recipe, "passage_weight", 0):
+        if getattr(recipe, "passage_weight", 0) and part is parts[-1][0]:  # of the dense vectors
             excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded)
             centric = losses.passage_centric(part[:6], passages, temperature, excluded)
         groups = losses.group_scores(queries, passages)
@@ -130,6 +131,8 @@ def test_loss_and_gradient_are_those_of_the_formula(tiny, tmp_path, teacher, kin
     recipe = stage(kind, alpha=1.3, temperature=2.5, **more)
     taught = {"teacher": teacher} if "distillation" in more else {}
     task = task_in_float64(tiny, recipe, folder, **taught)
+    if recipe.query_weights == "learned":
+        task.network.query_scales.data[::2] = -0.04  # at which a weight would be negative
     batch = task.draw(np.arange(6), 8)  # an epoch that excludes two passages
     assert not recipe.in_batch or batch.excluded.sum() == 2
     loss = loss_by_hand(task, batch)
@@ -138,6 +141,15 @@ def test_loss_and_gradient_are_those_of_the_formula(tiny, tmp_path, teacher, kin
     numbers, found = learn(task, batch, step=1)
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
     same(found, expected)
+
+
+def test_of_negative_products_only_those_of_cls_vectors_count():
+    """COIL: the row -1 is a text's [CLS] vector, and 7 is a word-piece."""
+    query, passage = (
+        late.Texts(torch.tensor(vectors)[:, None], Ragged.of([[-1, 7]]))
+        for vectors in ([1.0, 1.0], [-2.0, -3.0])
+    )
+    assert late.scores(query, passage, "equal").tolist() == [[-2]]
 
 
 HEADS = [

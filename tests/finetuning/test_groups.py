@@ -170,6 +170,10 @@ def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run, topi
     if topics is not None:
         small = [batch for *_, batch in examples.batches(2, 6)]
         assert sum(len(set(topics[batch])) > 1 for batch in small) == 0
+        order = [topics[batch[0]] for batch in small]
+        assert sum(one != other for one, other in pairwise(order)) > 2, "batches are shuffled"
+        mixed = {frozenset(topics[batch].tolist()) for *_, batch in examples.batches(5, 40)}
+        assert len(mixed) == 3, "every two topics meet at a border"
     for start in range(7):
         rest = list(examples.batches(5, 6, start))
         assert all((a[2] == b[2]).all() for a, b in zip(rest, steps[start:], strict=True))

@@ -9,7 +9,7 @@ import torch
 import transformers
 from scipy import sparse
 from tiny_models import padded
-from tiny_training import encoder, gradients, learn, same, stage, task_in_float64, train
+from tiny_training import QUERIES, encoder, gradients, learn, same, stage, task_in_float64, train
 
 from cdmae.errors import InputError
 from cdmae.finetuning import recall
@@ -72,6 +72,12 @@ def test_the_loss_of_deepct_and_its_gradient(tiny, tmp_path):
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
     same(found, gradients(naive))
 
+    pairs = Ragged.of([[row, (row + 1) % QUERIES] for row in range(QUERIES)])
+    examples = replace(task.data.examples, positives=pairs)
+    task = replace(task, data=replace(task.data, examples=examples))
+    second, next_ones = task.draw(np.arange(6), 1), task.draw(np.arange(1, 7), 0)
+    assert second.sequences.values.tolist() == next_ones.sequences.values.tolist()
+
 
 # --- query weights from a table -------------------------------------------------------------------
 
@@ -118,7 +124,12 @@ def test_learnt_weights_begin_at_idf_and_the_next_training_goes_on_from_them(tin
 
 @pytest.mark.parametrize(
     ("warmup", "steps", "expected"),
-    [(0.5, (0, 1, 3, 7), (1 / 16, 1 / 4, 1, 1)), (2, (0, 1), (1 / 4, 1)), (0, (0,), (1,))],
+    [
+        (0.5, (0, 1, 3, 7), (1 / 16, 1 / 4, 1, 1)),
+        (1, (0, 7), (1 / 64, 1)),
+        (2, (0, 1), (1 / 4, 1)),
+        (0, (0,), (1,)),
+    ],
 )
 def test_the_regulariser_grows_quadratically(warmup, steps, expected):
     sparsity = Sparsity(stage("sparse", flops_warmup=warmup), "tiny", 8, 160)

@@ -22,6 +22,7 @@ from cdmae.collections.store import Collection, read_passages, read_queries, wri
 from cdmae.errors import InputError
 from cdmae.finetuning import losses, scoring, topics
 from cdmae.finetuning.labels import Labels
+from cdmae.finetuning.task import Data, Inputs
 from cdmae.finetuning.teacher import Teacher, balanced
 from cdmae.models import checkpoint
 from cdmae.retrieval import reranking, vectors
@@ -137,6 +138,16 @@ def test_clusters_are_the_groups_of_near_vectors_and_the_same_again():
     assert (topics.clusters(found_in, 4, seed=2**40) == found).all()
 
 
+def test_topics_follow_the_seed(tiny):
+    recipe = stage("retriever", topics=5)
+    model = checkpoint.start_model(tiny.encoder, "retriever", **recipe.model())
+    read = Inputs(**tiny.inputs())
+    one, other, again = (
+        Data.read(read, recipe, model, seed=seed).examples.topics.tolist() for seed in (1, 2, 1)
+    )
+    assert one == again != other
+
+
 # --- a second teacher, of whole batches -----------------------------------------------------------
 
 
@@ -146,7 +157,7 @@ def test_clusters_are_the_groups_of_near_vectors_and_the_same_again():
         ("retriever", "retriever", {}),
         ("sparse", "multi", {}),
         ("multi", "sparse", {"query_weights": "idf"}),
-        ("unified", "retriever", {}),
+        ("unified", "unified", {"dense_temperature": 0.5}),
     ],
 )
 def test_a_second_teacher_adds_the_error_of_its_margins(tiny, tmp_path, kind, teaching, more):

@@ -155,6 +155,15 @@ def test_loss_and_gradient_of_a_reranker_are_those_of_transformers(
     same(found, gradients(network))
 
 
+def test_both_passes_of_r_drop_learn_from_the_teacher():
+    first, second, wanted = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(1))
+    recipe = stage("reranker", rdrop=0.5, alpha=0.7, teacher_temperature=2.0)
+    loss, numbers = reranker.objective(torch.stack([first, second]), recipe, wanted)
+    divergence = (losses.kl(first, wanted / 2) + losses.kl(second, wanted / 2)) / 2
+    torch.testing.assert_close(numbers["kl"], divergence)
+    torch.testing.assert_close(loss, divergence + 0.7 * losses.rdrop(first, second, weight=0.5))
+
+
 def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path):
     """Scores rounded to bfloat16 tie; the head reads the states of bfloat16 products as they are."""
     recipe = stage("reranker", precision="bf16")

@@ -17,8 +17,9 @@ from cdmae import masking
 from cdmae.config.encoders import Masking, reads
 from cdmae.config.importance import Importance
 from cdmae.errors import InputError
+from cdmae.files import read_json
 from cdmae.importance import ami, ngrams
-from cdmae.masking import Corpus, Side, choose
+from cdmae.masking import Corpus, Side, choose, terms
 from cdmae.masking.strategies import pmi_span
 from cdmae.masking.strategies.span import length
 from cdmae.tokens.corpus import Tokens
@@ -58,6 +59,22 @@ def test_every_strategy_has_a_number_for_every_word_piece(tmp_path, name):
     for found in masking.values([name], read).values():
         assert found.dtype == np.float16 and found.shape == tokens.ids.shape
         assert np.isfinite(found).all()
+
+
+def test_masked_words_are_counted_and_stop_words_are_whole_words(tmp_path):
+    """All eight word-pieces are masked: "the" twice, ".", and "aorta", whose "a" is none."""
+    pieces = [*PIECES[:5], "the", "a", "##orta", ".", "heart"]
+    BertTokenizer(vocab={piece: row for row, piece in enumerate(pieces)}).save_pretrained(tmp_path)
+    begins = np.array([not piece.startswith("##") for piece in pieces])
+    ids = np.array([5, 6, 7, 8, 5, 6, 7, 9], np.uint16)
+    tokens = Tokens.of(ids, np.array([0, 8]), begins)
+    ngrams.count_to(tmp_path / "ngrams", tokens)
+    ami.estimate(tmp_path / "i", tmp_path / "ngrams", tokens, Importance().formula())
+    how = {"strategy": "importance", "ratio": 1.0, "sigma": 1.0, "max_length": 60}
+    terms.describe(tmp_path / "t", tokens, tmp_path, tmp_path / "i", settings=how, seed=1)
+    top = [["the", 0.3333], ["aorta", 0.3333], [".", 0.1667], ["heart", 0.1667]]
+    expected = {"top": top, "stop_word_share": 0.375}
+    assert read_json(tmp_path / "t") == {"uniform": expected, "importance": expected}
 
 
 # --- 1 / frequency, and inverse document frequency ------------------------------------------------
@@ -110,6 +127,16 @@ def test_at_most_one_word_is_masked_in_part(name, ratio):
     found = choose(batch, Side(name, ratio), KEY)
     for row, words in enumerate(words_of(batch)):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
+
+
+def test_the_first_word_that_is_too_long_completes_the_number():
+    """Two of six word-pieces are masked, of words of three, two and one.
+
+    In two of the six orders of the words, the longest is too long before any other.
+    """
+    batch = batch_of([[11, 160, 161, 12, 162, 13]] * 6000)
+    share = choose(batch, Side("whole_word", 0.34), KEY)[:, 0].mean()
+    assert abs(share - 1 / 3) < 4 * math.sqrt(2 / 9 / 6000)
 
 
 # --- spans ----------------------------------------------------------------------------------------
@@ -181,13 +208,13 @@ def test_collocations_are_masked_as_units(tmp_path):
 
 
 def test_a_list_of_collocations_has_as_many_pairs_as_longer_ones():
-    """Five pairs and five triples occur ten times each; two of each cover half of 200 words."""
+    """Five pairs occur ten times, five triples twenty times; two of each fit into half of 400 words."""
     words = []
     for number in range(5):
         words += [(20 + number, 10, 0), (20 + number, 0, 0)] * 10
-        words += [(20 + number, 9, 10), (20 + number, 9, 0), (20 + number, 0, 0)] * 10
-    longest = pmi_span.collocations(np.array(words).T, np.full(3, 200))
-    assert [(longest == words).sum() for words in (2, 3)] == [20, 20]
+        words += [(20 + number, 9, 20), (20 + number, 9, 0), (20 + number, 0, 0)] * 20
+    longest = pmi_span.collocations(np.array(words).T, np.full(3, 400))
+    assert [(longest == words).sum() for words in (2, 3)] == [20, 40]
 
 
 def test_a_text_without_frequent_ngrams_is_refused(tmp_path):

@@ -32,8 +32,9 @@ def texts():
 @pytest.mark.parametrize("length", [16, 17, 40, 192])
 def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length):
     hf = tokenise.load_tokenizer(folder)
+    texts = [*texts[:20], SENTENCE, *texts[20:]]  # the one in the middle is in a pair with itself
     source = sequences.tokenised(texts, tokenise.Tokeniser(folder))
-    first, second = np.arange(40), np.arange(40)[::-1].copy()
+    first, second = np.arange(41), np.arange(41)[::-1].copy()
     found = sequences.pairs(source, first, source, second, length, Vocabulary.read(folder))
     expected = hf(
         texts,

@@ -62,9 +62,10 @@ def test_cotmae_cuts_a_passage_into_neighbouring_spans():
 
 
 def test_cotmae_cuts_at_the_begin_of_a_word():
-    source, starts = reader("cotmae", lengths=(16,) * 30), np.arange(V) % 3 != 1
+    source, starts = reader("cotmae", lengths=(16, 20) * 15), np.arange(V) % 3 != 1
     source.vocabulary = dataclasses.replace(source.vocabulary, word_starts=starts)
     texts = source.texts(np.arange(30), np.zeros(30, int))
+    assert texts.lengths.max() == 10
     second = texts.begins[1::2]
     inside = texts.lengths[1::2] > 0
     assert starts[source.tokens.ids[second[inside]]].all()
@@ -143,6 +144,13 @@ def test_the_decoder_masks_all_that_the_encoder_masks(name):
         for a, b in bounds(encoder):
             candidates = int((encoder.labels[a:b] > 4).sum())
             assert decoder.chosen[a:b].sum() == candidates // 2
+
+
+def test_simlm_samples_by_numbers_that_did_not_choose_the_masks():
+    """Uniform masks are the tokens with the highest numbers; those of samples have a mean of 1/2."""
+    sides = [step.sides["encoder"] for step in reader("simlm", lengths=(10,) * 40).steps(0, 6)]
+    found = np.concatenate([side.draws[side.chosen] for side in sides])
+    assert abs(found.mean() - 0.5) < 0.1
 
 
 def test_simlm_decoder_begins_as_the_last_layers():

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import reranking, search, vectors
 from cdmae.retrieval.vectors import read_vectors
-from cdmae.runs import Run, read_run
+from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.tokenise import Tokeniser
 
@@ -155,6 +156,19 @@ def test_of_candidates_the_best_are_searched(tiny, tmp_path):
         assert set(found.ranked(query)[0]) == set(candidates.ranked(query)[0][:3])
 
 
+def test_collections_of_the_same_passages_share_vectors_of_one_length(retriever, tiny, tmp_path):
+    names = [tiny.collection.name, "same", "shorter"]
+    folders = [tmp_path / name for name in names]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "passages.parquet").symlink_to(tiny.collection / "passages.parquet")
+    how = {"encoder": OWN, "model": retriever, "lengths": {"shorter": 9}, "vectors": tmp_path / "v"}
+    on = dict.fromkeys(("mined", "collections", "splits", "candidates", "outputs"), [])
+    search.write_runs(**how, **on, folders=folders, tokens=[tiny.tokens] * 3, depth=1)
+    own, same, shorter = (tmp_path / "v" / name / "00000.npy" for name in names)
+    assert own.samefile(same) and own.read_bytes() != shorter.read_bytes()
+
+
 @pytest.mark.parametrize("value", [float("nan"), 1e38])
 def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, value):
     shutil.copytree(retriever, tmp_path / "bad")
@@ -170,7 +184,7 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, val
 
 def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, monkeypatch):
     files = {"collection": tiny.collection, "negatives": tiny.negatives}
-    settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
+    settings = {"split": "train", "depth": 5, "group": 6, "random_negatives": 3, "seed": 9}
     how = files | {"model": reranker, "tokens": tiny.tokens}
     how["settings"] = settings | {"epochs": 2.5}
     reranking.teacher(**how, output=tmp_path / "t.parquet")
@@ -203,8 +217,11 @@ def test_reranking_orders_the_top_at_its_length_and_keeps_the_rest(
     twice = {"collections": tiny.collection, "runs": tiny.negatives, "splits": "train"}
     given = {key: [value] * 2 for key, value in twice.items()}
     how = {"model": reranker, "tokens": [tiny.tokens], "depth": 8, "lengths": [0, 16]}
-    reranking.rerank(**given, **how, outputs=outputs)
     before, passages = read_run(tiny.negatives), read_tokens(tiny.tokens)
+    write_run(tmp_path / "turned.parquet", replace(before, passages=before.passages[::-1].copy()))
+    turned = given | {"runs": [tmp_path / "turned.parquet"] * 2}
+    reranking.rerank(**turned, **how, outputs=outputs)  # whose pieces are not reused
+    reranking.rerank(**given, **how, outputs=outputs)
     queries = sequences.tokenised(tiny.queries, Tokeniser(reranker))
     for length, output in zip((0, 16), outputs, strict=True):
         after = read_run(output)

@@ -149,3 +149,5 @@ def test_templates_and_tables_have_one_hash_per_path(root):
     (root / "cdmae/report/b.html.j2").write_text("two")
     second = found()
     assert [path for path in first if first[path] != second[path]] == ["cdmae/report"]
+    (root / "cdmae/report/a.html.j2").write_text("three")
+    assert not set(second.values()) & set(found().values())

@@ -84,6 +84,13 @@ def test_every_part_of_a_step_has_dropout_of_its_own(tiny, learning, monkeypatch
     parts = [(part, rank) for _, purpose, _, part, rank in keys if purpose == "dropout"]
     expected = {(part, 0) for part in range(len(parts))}
     assert set(parts) <= expected and len(set(parts)) > 1
+    if learning is of_contrast:  # whose gradient is that of the pass before
+        assert all(parts.count(part) == 2 for part in parts)
+
+
+def test_each_purpose_has_numbers_of_its_own():
+    keys = [(1, "start", 0), (2, "start", 0), (1, "head", 0), (1, "start", 1), (1, "start")]
+    assert len({setup.seed_of(*key) for key in keys}) == len(keys)
 
 
 def test_the_new_head_of_a_reranker_follows_the_seed(tiny):
