@@ -7,10 +7,9 @@ import pytest
 from made_up import make_model
 from small_collections import write_beir
 
-from cdmae.config import pretrained, systems
+from cdmae.config import pretrained
 from cdmae.config.load import load
 from cdmae.config.objectives import OBJECTIVES, AnyEncoder
-from cdmae.config.reading import gather
 from cdmae.config.splits import roles
 from cdmae.config.stages import AnyStage
 from cdmae.fields import kinds_of, rules_of, tags
@@ -50,15 +49,6 @@ def test_a_setting_of_several_kinds_is_the_same_in_all(section):
             if key not in tags(kind):
                 found = (rule.annotation, rule.metadata)
                 assert types.setdefault(key, found) == found, key
-
-
-def test_heads_are_systems_that_encode_nothing():
-    config = load(gather(FILES / "config.yaml", [FILES / "overlays/unified.yaml"]))
-    assert systems.systems(config)["unified-sparse"]["start"] == "tiny"
-    kinds = {name: system.vectors(config) for name, system in config.systems.items()}
-    assert (kinds["unified-sparse"], kinds["unified-dense"]) == ("sparse", "dense")
-    mined = {name for name, *_ in systems.mined(config)}
-    assert mined == {"bm25", "unified-both", "unified-dense", "unified-sparse"}
 
 
 def test_models_are_folders_also_in_the_home_folder(values, tmp_path, monkeypatch):

@@ -103,12 +103,6 @@ def test_a_published_retriever_is_measured_without_training(new, tmp_path, tiny_
     assert config.evaluation.collections == {"mine": BOTH}
 
 
-@pytest.mark.parametrize(("number", "is_few"), [(10, True), (34, False)])
-def test_few_texts_have_a_warning(new, tmp_path, number, is_few):
-    _, printed = new(texts(tmp_path / "some", number=number))
-    assert ("WARNING: 30 queries" in printed) == is_few == ("WARNING" in printed)
-
-
 def test_columns_with_other_names_are_options(new, tmp_path):
     path = pairs(tmp_path / "q.csv", columns=("Frage", "Antwort"))
     config, _ = new(path, "--query", "Frage", "--positive", "antwort")

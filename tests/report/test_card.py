@@ -8,7 +8,6 @@ import yaml
 from card_facts import FACTS, measures
 from markdown_it import MarkdownIt
 
-from cdmae.config.objectives import OBJECTIVES
 from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json
 from cdmae.report import card
@@ -51,17 +50,6 @@ def test_bm25_and_the_checkpoint_are_measured_on_the_same_queries():
         ["pydocs", "dev", "bm25", "3", "80.0", "100.0"],
         ["pydocs", "dev", "minilm", "3", "25.0", "66.7"],
     ]
-
-
-def test_the_card_has_data_and_settings_and_does_without_records():
-    text = card_of(before={"general": {"start": "small", "objective": "mae"}})
-    parts = ("source: pydocs", "passages: 19805", "python: 3.12.4", "in_batch: true", "window: 4")
-    for part in (*parts, "negatives: bm25", "seed: 42", "steps: 375", "before:\n  general:\n"):
-        assert part in text
-    assert "source: pydocs" in card_of("reranker", about={}, training={})
-    text = card_of(pretraining={"words": "on {masked}", "masked": "important words"})
-    assert "pre-trained on important words." in text
-    assert all(kind.in_words or not kind.pretrained for kind in OBJECTIVES.values())
 
 
 def test_a_release_is_the_model_with_its_card(tmp_path):
