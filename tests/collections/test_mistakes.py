@@ -112,6 +112,7 @@ ROWS = [
     (*pairs(TWO, path="none.csv"), "none.csv is not a file"),
     ("pairs", {"pairs.xlsx": ""}, {"path": "pairs.xlsx"}, "pairs.xlsx"),
     ("pairs", {"pairs.xlsx": ""}, {"path": "."}, "no table of pairs"),
+    ("pairs", {"train.json": '[{"query": "q", "pos": ["p"]}, 7]'}, {"path": "."}, "train.json, row 2: "),
     ("pairs", {"train-00000-of-00001.csv": TWO, "train.csv": TWO}, {"path": "."}, "both train-00000-of-00001.csv"),
     # documents
     ("text", {"a.pdf": "x"}, {"path": "."}, ".txt, .md, .markdown, .rst, .html, .htm"),

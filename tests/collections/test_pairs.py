@@ -115,15 +115,6 @@ def test_a_label_of_0_is_a_judgment_that_the_passage_is_not_relevant(tmp_path):
     assert collection.qrels["train"]["grade"].tolist() == [1, 0]
 
 
-def test_the_size_of_a_long_table_is_estimated_from_its_first_rows(tmp_path):
-    rows = [
-        {"question": f"q {row // 2}", "answer": f"{row} " + "words " * 99} for row in range(3000)
-    ]
-    passages, words, queries = table(tmp_path / "train.csv", rows).expected()
-    assert passages == pytest.approx(3000, rel=0.1)
-    assert (words, queries) == (100, {"train": 1500})
-
-
 # --- a table as a run -----------------------------------------------------------------------------
 
 

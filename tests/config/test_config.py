@@ -11,7 +11,6 @@ from tiny_objectives import OBJECTIVES
 from cdmae.config import pretrained, systems
 from cdmae.config.load import load
 from cdmae.config.objectives import AnyEncoder
-from cdmae.config.reading import gather
 from cdmae.config.splits import roles
 from cdmae.config.stages import AnyStage
 from cdmae.fields import kinds_of, rules_of, tags
@@ -51,15 +50,6 @@ def test_a_setting_of_several_kinds_is_the_same_in_all(section):
             if key not in tags(kind):
                 found = (rule.annotation, rule.metadata)
                 assert types.setdefault(key, found) == found, key
-
-
-def test_heads_are_systems_that_encode_nothing():
-    config = load(gather(FILES / "config.yaml", [FILES / "overlays/unified.yaml"]))
-    assert systems.systems(config)["unified-sparse"]["start"] == "tiny"
-    kinds = {name: system.vectors(config) for name, system in config.systems.items()}
-    assert (kinds["unified-sparse"], kinds["unified-dense"]) == ("sparse", "dense")
-    mined = {name for name, *_ in systems.mined(config)}
-    assert mined == {"bm25", "unified-both", "unified-dense", "unified-sparse"}
 
 
 def test_parts_of_a_fusion_for_negatives_are_searched_to_the_depth_of_the_evaluation(values):

@@ -51,11 +51,6 @@ def written(folder, text):
     return path
 
 
-def test_a_config_file_is_read(tmp_path):
-    text = "base: &base {rate: 1}\nother:\n  <<: *base\n  rate: 2  # over the anchor\n"
-    assert read_yaml(written(tmp_path, text)) == {"base": {"rate": 1}, "other": {"rate": 2}}
-
-
 ONE = {"s": {"a": {"k": 1, "l": 3}, "b": {}}, "seed": 3}
 TWO = {"s": {"a": {"k": 2}}, "list": [2]}
 NULL = {"s": {"a": None}}

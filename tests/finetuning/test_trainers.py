@@ -22,7 +22,7 @@ from tiny_training import (
 
 from cdmae.errors import InputError
 from cdmae.files import read_json
-from cdmae.finetuning import losses, reranker, retriever
+from cdmae.finetuning import losses, reranker
 from cdmae.finetuning.task import stage_schedule
 from cdmae.models import checkpoint, transformer
 from cdmae.models.packed import pack
@@ -71,13 +71,6 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
     assert f"tiny: scores are divided by {temperature:g}" in capsys.readouterr().err
     first, second = (learn(task, batch)[0]["loss"].item() for task in (divided, given))
     assert first < 1.3 * math.log(24) < 5 * math.log(24) < second
-
-
-def test_a_training_that_ends_at_the_loss_of_guessing_says_so():
-    own_group = stage("unified", in_batch=False)
-    for recipe, guess in ((stage("retriever"), math.log(24)), (own_group, 2 * math.log(4))):
-        assert retriever.guesses({"contrastive": 0.97 * guess}, recipe) == ""
-        assert f"guessing has {guess:.3g}" in retriever.guesses({"contrastive": guess}, recipe)
 
 
 def test_a_run_of_others_teaches_as_a_reranker_with_its_scores(tiny, tmp_path, teacher):

@@ -10,9 +10,7 @@ from served import Systems, engine_of
 from small_collections import stored
 
 from cdmae.collections.sources import queries
-from cdmae.commands import serving
-from cdmae.commands.serving import judging_of, of_families
-from cdmae.config.load import load
+from cdmae.commands.serving import judging_of
 from cdmae.errors import InputError
 from cdmae.retrieval import asking
 from cdmae.serving import judging
@@ -134,13 +132,3 @@ def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
     }
     source = overlay["collections"]["docs-judged"]
     assert source == {"source": "queries", "of": "docs", "path": str(tmp_path / "judged")}
-
-
-def test_a_family_of_systems_is_pooled_by_its_best(values, monkeypatch):
-    """The stages of an encoder, with any seed, are one family; here the last system is the best."""
-    values["seed"] = [7, 8]
-    config = load(values)
-    assert {"one@8", "three@8"} <= {*config.systems}
-    monkeypatch.setattr(serving, "best_system", lambda config, names: names[-1])
-    found = of_families(config, [*config.systems])
-    assert found == ["bm25", "three", "cross", "fused", "foreign"]

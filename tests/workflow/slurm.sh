@@ -1,22 +1,18 @@
 #!/usr/bin/env bash
-# A SLURM of several nodes with fake GPUs on one machine, for the tests of workflow/profiles/slurm. Needs root and
+# A SLURM of two nodes with two fake GPUs each on one machine, for the tests of workflow/profiles/slurm. Needs root and
 # the packages slurmctld, slurmd, slurm-client and munge; everything it writes, its key included, is in FOLDER,
 # but for an empty /etc/slurm.
 #
-#   tests/workflow/slurm.sh up FOLDER [NODES [GPUS]]   start it: NODES nodes (2) with GPUS fake GPUs (2) each
-#   tests/workflow/slurm.sh down FOLDER                end it, with all of its jobs
-#   tests/workflow/slurm.sh hold FOLDER [NODES [GPUS]] start it, and end it when the standard input ends
+#   tests/workflow/slurm.sh FOLDER    start it; end it, with all of its jobs, when the standard input ends
 #
-# Between the two, `export SLURM_CONF=FOLDER/slurm.conf` leads sbatch, squeue and the others to it. Each node has a host
+# Meanwhile, `export SLURM_CONF=FOLDER/slurm.conf` leads sbatch, squeue and the others to it. Each node has a host
 # name and process ids of its own, so that nothing passes here that only works where all nodes are one. There is no
 # slurmdbd, no cgroup and no systemd.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
-action=$1
-mkdir -p "$2"
-folder=$(cd "$2" && pwd)
-nodes=${3:-2}
-gpus=${4:-2}
+folder=$(cd "$1" && pwd)
+nodes=2
+gpus=2
 export SLURM_CONF=$folder/slurm.conf
 host=$(hostname -s)
 
@@ -108,7 +104,6 @@ up() {
     done
     tail -n 5 "$folder"/*.log "$folder"/*.out >&2
     echo "after half a minute its nodes are: $(sinfo --noheader --format '%T %D' 2>&1)" >&2
-    down
     exit 1
 }
 
@@ -120,10 +115,6 @@ down() {
     done
 }
 
-hold() {
-    trap down EXIT
-    up
-    cat >/dev/null
-}
-
-"$action"
+trap down EXIT
+up
+cat >/dev/null
