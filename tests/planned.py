@@ -1,6 +1,7 @@
 """The jobs of a config as Snakemake plans them, in this process."""
 
 from contextlib import chdir
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -22,6 +23,8 @@ from workflow import fingerprint
 ROOT = Path(__file__).resolve().parent.parent
 # as in the profiles
 TRIGGERS = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV, RerunTrigger.CODE}
+# of files whose fingerprint is 1
+EXECUTED = cache(fingerprint.executed.__wrapped__)
 
 
 class Planned(NamedTuple):
@@ -48,7 +51,7 @@ def plan(values: dict[str, Any], *targets: str, gpus: int = 0) -> dict[tuple[str
     A job comes after the jobs that make its inputs. All code has the fingerprint 1. Raises
     `InputError` if the Snakefile or Snakemake refuses the config or the targets.
     """
-    plain = mock.patch("workflow.fingerprint.executed", fingerprint.executed.__wrapped__)
+    plain = mock.patch("workflow.fingerprint.executed", EXECUTED)
     one = mock.patch("workflow.fingerprint._module", lambda _: ("1", []))
     with chdir(ROOT), plain, one, SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:

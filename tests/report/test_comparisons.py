@@ -82,6 +82,27 @@ def test_the_planned_pair_differs_in_the_masking_alone(tmp_path, changes, compar
     assert comparisons.planned(run_of(config, tmp_path)) == planned
 
 
+def test_chains_with_negatives_of_their_own_are_a_pair_of_masks(tmp_path):
+    config = synthetic_run.config()
+    like = config["systems"]["cdmae-stage2"]
+    config["systems"]["mae-stage2"] = {**like, "encoder": "mae", "negatives": "mae-stage1"}
+    config["evaluation"]["baseline"] = "bm25"
+    config["report"]["compare"] = {"mae-stage2": ["cdmae-stage2"]}
+    assert comparisons.planned(run_of(config, tmp_path)) == ("cdmae-stage2", "mae-stage2")
+
+
+def test_named_pairs_come_first_then_the_baseline_then_every_system(tmp_path):
+    config = synthetic_run.config()
+    config["report"]["compare"] = {"fused": ["cdmae-stage3"], "*": ["bm25"]}
+    run = run_of(config, tmp_path)
+    listed = comparisons.compared(run)
+    assert listed[0] == ("fused", "cdmae-stage3")
+    others = [name for name in run.systems if name != "mae-stage1"]
+    expected = [(name, "mae-stage1") for name in others]
+    expected += [(name, "bm25") for name in others if name != "bm25"]
+    assert listed[1:] == expected
+
+
 def test_without_any_named_comparison_all_are_compared_with_bm25_or_the_first(tmp_path):
     config = synthetic_run.config("none-stage1", "bm25", "fused", "cdmae-stage3")
     config["evaluation"]["baseline"] = ""

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
+from planned import plan
 from synthetic_run import MASKED_TERMS, mean, with_system
 
 from cdmae.config.load import load
@@ -14,6 +15,7 @@ from cdmae.errors import InputError
 from cdmae.report.facts import Target
 from cdmae.report.page import write_exhibit
 from cdmae.report.paper import claims, exhibits, published
+from cdmae.report.sources import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -72,6 +74,15 @@ def test_a_table_shows_the_systems_that_the_config_names_for_its_rows(name, conf
 def test_a_config_without_rows_or_collections_is_told_which_has_them(name):
     with pytest.raises(InputError, match=rf"^{name} needs .*; see config/"):
         exhibits.wanted(name, shipped())
+
+
+def test_a_table_is_made_on_request_from_the_measures(values):
+    values["report"] = {"methods": {"CDMAE, stage 1": "one"}}
+    table = plan(values, "table_stages")["table", "table_stages"]
+    assert "out/measured/one.tsv" in table.reads
+    assert table.outputs == [f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex")]
+    assert {*exhibits.EXHIBITS.index} == {*TABLES}
+    assert "table" not in {rule for rule, _ in plan(values)}
 
 
 def test_the_papers_line_is_above_ours_on_the_papers_data(tmp_path):

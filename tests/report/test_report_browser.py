@@ -71,6 +71,13 @@ def test_the_page_is_short_and_its_first_screen_answers_three_questions(browser,
     assert len(bottoms) >= 3 and max(bottoms) < 900
 
 
+def test_the_page_fits_on_paper(browser, url):
+    shown(browser, url, 720)
+    browser.emulate("setEmulatedMedia", media="print")
+    assert browser.script("document.documentElement.scrollWidth") <= 720
+    browser.emulate("setEmulatedMedia", media="")
+
+
 def test_a_heading_sorts_its_table_by_numbers(browser, url):
     shown(browser, url, 1200)
     browser.script("document.querySelectorAll('#use th')[2].click()")

@@ -1,11 +1,13 @@
 """The page as a whole: what it shows of a run, what it leaves out, and that it loads nothing."""
 
 import json
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 from datetime import datetime, timedelta
 from functools import partial
 
+import pandas as pd
 import pytest
 import synthetic_run
 from synthetic_run import mean, plain, tables_of
@@ -16,6 +18,7 @@ from cdmae.fields import parse
 from cdmae.files import write_json
 from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write
+from cdmae.runs import read_run
 
 FEW = {"pydocs": {"dev": 30}}
 THREE = ("bm25", "mae-stage1", "cdmae-stage1")
@@ -120,6 +123,51 @@ def test_many_zero_shot_collections_become_rows_and_forums_are_one(tmp_path):
     assert table["zero-shot average"] == formats.points(whole)
     overview = next(iter(found.values()))
     assert "mean of 10 collections" in overview.columns and len(overview.columns) < 9
+
+
+def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
+    values = synthetic_run.config(*THREE)
+    skill = {"bm25": 2.0, "cdmae-stage1": 1.9}
+    run = synthetic_run.make(tmp_path / "run", values, skill=skill, targets=FEW)
+    runs = {}
+    for name in ("bm25", "cdmae-stage1"):
+        runs[name] = read_run(run.at("run", system=name, collection="pydocs", split="dev"))
+    ranks = pd.DataFrame(index=range(30), columns=list(runs), dtype=float)
+    for name, found in runs.items():
+        for query in ranks.index:  # its relevant passage has the same number
+            ranked = found.ranked(query)[0].tolist()
+            ranks.loc[query, name] = ranked.index(query) + 1 if query in ranked else math.inf
+    gain = 1 / ranks["cdmae-stage1"] - 1 / ranks["bm25"]
+    page = page_of(run, tmp_path / "report").replace("</dt>", "</dt> ")
+    shown = [plain(each) for each in re.findall(r'<dl class="case">(.*?)</dl>', page, re.DOTALL)]
+    chosen = [*gain.nlargest(5).index, *gain.nsmallest(5).index]
+    for query, text in zip(chosen, shown, strict=True):
+        words = [f"text dev-{query:05d} text p{query} (judged)"]
+        for name, found in runs.items():
+            rank = ranks.loc[query, name]
+            place = "not found" if math.isinf(rank) else f"{rank:.0f}"
+            first = "this passage was first" if rank == 1 else f"text p{found.ranked(query)[0][0]}"
+            words.append(f"{name}: rank {place} {first}")
+        assert text == " ".join(words)
+
+
+def test_systems_that_differ_in_their_labels_alone_are_a_line_per_pre_training(tmp_path):
+    values = synthetic_run.config(*THREE, "none-stage1")
+    for number in (100, 1000):
+        values["stages"][f"few-{number}"] = values["stages"]["stage1"] | {"train_queries": number}
+        for name in ("mae", "cdmae"):
+            system = values["systems"][f"{name}-stage1"] | {"stage": f"few-{number}"}
+            values["systems"][f"{name}-{number}"] = system
+    skill = {"mae-100": 4.5, "mae-1000": 4.0, "mae-stage1": 3.5}
+    run = synthetic_run.make(tmp_path / "run", values, skill=skill, targets=FEW)
+    page = page_of(run, tmp_path / "report")
+    title = "MRR@10 by the number of training queries, pydocs dev"
+    [figure] = re.findall(rf"<figcaption>{title}</figcaption>(.*?)</figure>", page, re.DOTALL)
+    first, last = (100 * mean(run, name, run.deciding) for name in ("mae-100", "mae-stage1"))
+    words = re.search('aria-label="(.*?)"', figure)[1].split("; ")
+    assert [each.split()[0] for each in words] == ["mae", "cdmae"], "none has one number of labels"
+    assert words[0] == f"mae from {first:.3g} to {last:.3g}"
+    assert all(f">{number}<" in figure for number in ("100", "1,000", "4,000"))
 
 
 # --- parts ----------------------------------------------------------------------------------------

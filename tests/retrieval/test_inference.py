@@ -1,16 +1,14 @@
 """Vectors and scores do not depend on order, shards, processes or kills."""
 
-import os
 import shutil
-import subprocess
-import sys
+import threading
+from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
-from tiny_training import PASSAGES, QUERIES, stage, untrained
+from tiny_training import PASSAGES, QUERIES, stage, together, untrained
 
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
@@ -24,7 +22,6 @@ from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.tokenise import Tokeniser
 
 OWN = {"encoded_by": "vectors"}
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -97,61 +94,51 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(
         assert path.read_bytes() == (tmp_path / "v" / path.name).read_bytes()
 
 
-JOB = """
-import os, sys
-from snakemake.iocontainers import Namedlist
-from types import SimpleNamespace
-from cdmae.job import run
-from cdmae.retrieval import search, vectors
-# its import takes longer than the search of a small collection
-assert "transformers" not in sys.modules
-
-def named(**values):
-    return Namedlist(fromdict=values)
-
-if __name__ == "__main__":
-    vectors.SHARD = 25
-    encode = vectors.encode
-    vectors.encode = lambda *given: os.write(1, b"by " + os.environ["RANK"].encode() + b"\\n") and encode(*given)
-    run(search.write_runs, SimpleNamespace(
-        input=named(model={model!r}, tokens=[{tokens!r}], collections=[{tokens!r} + "/a"], mined=[], candidates=[]),
-        output=named(runs="runs", vectors="v"), log=Namedlist(["log"]), threads=1,
-        params=named(settings={{"targets": [], "depth": 1, "lengths": {{}}, "encoder": {encoder}}}),
-        wildcards=named(), resources=named(gpu=2),
-    ))
-"""
-
-
-def test_all_processes_of_a_job_encode_and_their_vectors_are_those_of_one(
+def test_several_processes_share_the_encoding_and_write_the_vectors_of_one(
     retriever, tiny, tmp_path, monkeypatch
 ):
-    """Started as on GPUs, by torchrun's launcher."""
     monkeypatch.setattr(vectors, "SHARD", 25)
     how = {"encoder": OWN, "model": retriever, "source": tiny.tokens}
     vectors.write_vectors(**how, output=tmp_path / "one")
-    values = {"model": str(retriever), "tokens": str(tiny.tokens), "encoder": OWN}
-    (tmp_path / "script.py").write_text(JOB.format(**values))
-    place = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-    how = {"env": place, "cwd": tmp_path, "capture_output": True, "text": True, "check": False}
-    done = subprocess.run([sys.executable, "script.py"], **how)
-    assert done.returncode == 0, done.stderr
-    log = (tmp_path / "log").read_text()
-    assert [log.count(f"by {rank}") for rank in range(2)] == [3, 2]
-    made = tmp_path / "v" / tiny.tokens.name
-    assert len(list(made.iterdir())) == 5
-    for name in (f"0000{number}.npy" for number in range(5)):
-        assert (made / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+    encode, encoded = vectors.encode, []
+    monkeypatch.setattr(
+        vectors, "encode", lambda *given: encoded.append(threading.get_ident()) or encode(*given)
+    )
+    together(2, lambda group: vectors.write_vectors(**how, output=tmp_path / "v", group=group))
+    assert sorted(Counter(encoded).values()) == [2, 3]
+    assert len(list((tmp_path / "v").iterdir())) == 5
+    for path in (tmp_path / "v").iterdir():
+        assert path.read_bytes() == (tmp_path / "one" / path.name).read_bytes()
+
+
+def searched(tiny, model, folder, **more):
+    """Write the run of a retriever, with its vectors in the same folder; return its path."""
+    files = {"folders": [tiny.collection], "tokens": [tiny.tokens], "lengths": {}}
+    on = {"collections": [tiny.collection], "splits": ["train"], "depth": 10}
+    how = {"encoder": OWN, "model": model, "mined": [], "candidates": []} | more
+    folder.mkdir(exist_ok=True)
+    run = folder / "run.parquet"
+    search.write_runs(**how, **files, **on, vectors=folder / "vectors", outputs=[run])
+    return run
+
+
+def test_vectors_that_are_linked_or_not_kept_leave_the_same_run(retriever, tiny, tmp_path):
+    run = searched(tiny, retriever, tmp_path / "made")
+    for name, more in (
+        ("linked", {"mined": [tmp_path / "made/vectors"]}),
+        ("gone", {"keep": False}),
+    ):
+        other = searched(tiny, retriever, tmp_path / name, **more)
+        assert other.read_bytes() == run.read_bytes()
+    assert len(list((tmp_path / "linked").rglob("*.npy"))) == 1
+    assert not list((tmp_path / "gone").rglob("*.npy"))
 
 
 def test_of_candidates_the_best_are_searched(tiny, tmp_path):
     model = untrained(tmp_path / "model", tiny.encoder, stage("multi"))
-    files = {"folders": [tiny.collection], "tokens": [tiny.tokens], "mined": [], "lengths": {}}
-    on = {"collections": [tiny.collection], "splits": ["train"], "candidates": [tiny.negatives]}
-    depths = {"depth": 10, "candidates_depth": 3}
-    how = {"encoder": OWN, "model": model, "vectors": tmp_path / "v"}
-    search.write_runs(**how, **files, **on, **depths, outputs=[tmp_path / "run.parquet"])
-    found = read_run(tmp_path / "run.parquet")
     candidates = read_run(tiny.negatives)
+    more = {"candidates": [tiny.negatives], "candidates_depth": 3}
+    found = read_run(searched(tiny, model, tmp_path / "of", **more))
     for query in range(len(found)):
         assert set(found.ranked(query)[0]) == set(candidates.ranked(query)[0][:3])
 

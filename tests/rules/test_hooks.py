@@ -14,6 +14,8 @@ def test_a_run_deletes_what_it_finished_and_nothing_of_others(tmp_path):
     for folder in (*states, *pieces):
         folder.mkdir(parents=True)
         (folder / "about.json").write_text("{}")
+    with_other_settings = tmp_path / "state/train/done/2c3d"
+    with_other_settings.mkdir()
     (tmp_path / "trained/done").mkdir(parents=True)
     (tmp_path / "runs/running/evaluated").mkdir()
     vectors = tmp_path / "vectors/done/.evaluated.pieces"
@@ -23,6 +25,7 @@ def test_a_run_deletes_what_it_finished_and_nothing_of_others(tmp_path):
     )
     assert [folder.exists() for folder in (*states, *pieces)] == [False, True, False, True]
     assert vectors.exists(), "for the next collection"
+    assert with_other_settings.exists(), "to resume when they come back"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The user's files count by content, in a run of a collection."""
+"""The user's files count by content, in a run of a collection, its tokenizer and its tokens."""
 
 import json
 import os
@@ -15,11 +15,14 @@ pytestmark = pytest.mark.workflow
 CONFIG = """
 standalone: true
 results: results/own
+collection: mine
 collections:
   mine: {source: pairs, path: data/train.jsonl, holdout: {dev: 0.1, test: 0.1}}
+starts:
+  small: {vocabulary: 300, layers: 1, hidden: 8, heads: 2}
 """
-TARGET = "results/own/collections/mine/about.json"
-ALL = Counter(["collection mine"])
+TARGET = "results/own/tokens/small/mine"
+ALL = Counter(["collection mine", "tokenizer small", "tokens small,mine"])
 
 
 def write(path, rows):
@@ -51,8 +54,9 @@ def test_another_table_is_another_run_and_a_new_time_is_none(tmp_path):
     os.replace(newer, table)
     assert fresh.jobs("--configfile", "own.yaml", TARGET) == ALL
     assert "reason: content of data/train.jsonl\n" in fresh.said
-    assert json.loads((fresh.folder / TARGET).read_text())["passages"] == 150
+    about = json.loads((fresh.folder / "results/own/collections/mine/about.json").read_text())
+    assert about["passages"] == 150
 
     table.unlink()
     said = fresh.run("--configfile", "own.yaml", TARGET, status=1)
-    assert "own.yaml, line 5: collections.mine: path is data/train.jsonl" in said.splitlines()[-1]
+    assert "own.yaml, line 6: collections.mine: path is data/train.jsonl" in said.splitlines()[-1]
