@@ -139,8 +139,7 @@ def _of_head(
     vectors: Tensor | Texts, batch: Batch, stage: Retriever
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the loss and the numbers of `objective` for the vectors of one head."""
-    every, passages = _scores(vectors, batch.queries, stage)
-    scores = every.view(batch.queries, batch.queries, -1).diagonal().T  # of the groups, [B, N]
+    every, scores, passages = _scores(vectors, batch.queries, stage)
     excluded = None if batch.excluded is None else packed.put(batch.excluded, every.device)
     if stage.in_batch:
         contrastive = losses.in_batch_loss(every, excluded)
@@ -171,8 +170,8 @@ def _of_head(
     return loss, numbers
 
 
-def _scores(vectors: Tensor | Texts, count: int, stage: Retriever) -> tuple[Tensor, Tensor]:
-    """Return the scores of each query with all passages, [B, B x N], and the passages' vectors.
+def _scores(vectors: Tensor | Texts, count: int, stage: Retriever) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the scores of the whole batch [B, B x N], of the groups [B, N], and passages' vectors.
 
     count: the number of queries B.
     """
@@ -180,9 +179,12 @@ def _scores(vectors: Tensor | Texts, count: int, stage: Retriever) -> tuple[Tens
         queries, passages = vectors.divided(count)
         every = late.scores(queries, passages, stage.match) / stage.temperature
         of_pieces = packed.put(passages.pieces.values >= 0, every.device)  # without rows of [CLS]
-        return every, passages.vectors[of_pieces]
+        own = every.view(count, count, -1).diagonal().T
+        return every, own, passages.vectors[of_pieces]
+    queries = vectors[:count] / stage.temperature
     passages = vectors[count:]
-    return vectors[:count] / stage.temperature @ passages.T, passages
+    own = losses.group_scores(queries, passages.unflatten(0, (count, -1)))
+    return queries @ passages.T, own, passages
 
 
 def _accuracy(scores: Tensor) -> Tensor:
