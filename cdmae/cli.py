@@ -59,7 +59,7 @@ def _report(error: Exception) -> int:
         return _say(f"out of memory ({cause}); use more memory, or a smaller batch or chunk", 1)
     # libraries written in Rust report a system error's number only in the message
     in_message = re.search(r"\(os error (\d+)\)", str(error))
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and error.errno:  # pyarrow's have none
         number = error.errno
     elif in_message:
         number = int(in_message[1])
