@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from cdmae.config.stages import Dense
 from cdmae.errors import InputError
@@ -55,14 +54,17 @@ def clusters(vectors: np.ndarray, number: int, seed: int) -> np.ndarray:
     """
     import faiss
 
-    with threadpool_limits(1, "openmp"):
-        means = faiss.Kmeans(
-            vectors.shape[1],
-            number,
-            niter=ROUNDS,
-            seed=seed % 2**31,
-            min_points_per_centroid=1,
-            max_points_per_centroid=len(vectors),
-        )
-        means.train(vectors)
-        return means.assign(vectors)[1].astype(np.int64)
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    means = faiss.Kmeans(
+        vectors.shape[1],
+        number,
+        niter=ROUNDS,
+        seed=seed % 2**31,
+        min_points_per_centroid=1,
+        max_points_per_centroid=len(vectors),
+    )
+    means.train(vectors)
+    found = means.assign(vectors)[1].astype(np.int64)
+    faiss.omp_set_num_threads(before)
+    return found

@@ -27,7 +27,6 @@ from typing import Any
 
 import faiss
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from cdmae.arrays import write_array
 from cdmae.files import complete
@@ -106,14 +105,16 @@ def search(
         queries = np.ascontiguousarray(queries, np.float32)
         lengths = products.lengths_of_queries(queries)
         knn = _knn(device)
-        with threadpool_limits(threads, "openmp"):
-            for first, vectors in blocks(shards, PASSAGES):
-                block = np.ascontiguousarray(vectors, np.float32)
-                longest = products.longest(block, first)
-                slack = products.slack(queries.shape[1], lengths, longest)
-                for begin in range(0, len(queries), QUERIES):
-                    some = np.arange(begin, min(begin + QUERIES, len(queries)))
-                    _add(best, queries, some, block, first, slack, knn)
+        before = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(threads)
+        for first, vectors in blocks(shards, PASSAGES):
+            block = np.ascontiguousarray(vectors, np.float32)
+            longest = products.longest(block, first)
+            slack = products.slack(queries.shape[1], lengths, longest)
+            for begin in range(0, len(queries), QUERIES):
+                some = np.arange(begin, min(begin + QUERIES, len(queries)))
+                _add(best, queries, some, block, first, slack, knn)
+        faiss.omp_set_num_threads(before)
     run = best.run()
     run.scores[:] += 0.0  # -0.0 becomes 0.0
     return run
