@@ -91,11 +91,6 @@ class Encoder:
         return vectors.head(self.uses) if self.uses else vectors
 
 
-def encode_queries(model: Path | str, texts: Sequence[str], uses: str = "") -> Vectors:
-    """Encode queries with the retriever in a folder; uses: one head of a unified retriever."""
-    return Encoder({"model": model, "uses": uses}).queries(texts)
-
-
 def encode(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None = None
 ) -> Vectors:

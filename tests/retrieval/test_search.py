@@ -251,7 +251,6 @@ def test_sparsity_counts_entries_and_shared_word_pieces(tmp_path):
     products = (queries.toarray() > 0).astype(int) @ (passages.toarray() > 0).T
     assert found == pytest.approx(
         {
-            "query_entries": queries.nnz / 20,
             "passage_entries": passages.nnz / 60,
             "flops": products.mean(),
             "megabytes": (tmp_path / "00000.npz").stat().st_size / 1e6,
