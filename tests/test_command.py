@@ -20,7 +20,8 @@ from cdmae.errors import InputError, Interrupted, said
 from cdmae.importance import shading
 from cdmae.importance.shading import Word
 from cdmae.log import Progress, say
-from cdmae.retrieval.answers import Answer, show
+from cdmae.retrieval.answers import show
+from cdmae.serving.engine import Hit
 from cdmae.terminal import LONGEST, printable
 from workflow import hooks
 
@@ -199,9 +200,9 @@ def test_control_characters_are_shown_as_escapes(text, shown):
 def test_every_line_that_is_printed_is_printable(capsys):
     say(CLEAR)
     long = "x" * 10**6
-    answers = [Answer(1.0, CLEAR, CLEAR, CLEAR), Answer(1.0, long, long, long)]
+    hits = [Hit(1, 1.0, 0, CLEAR, CLEAR, CLEAR), Hit(2, 1.0, 1, long, long, long)]
     lines = [capsys.readouterr().err.strip(), *said(f"one{CLEAR}\ntwo").split("\n")]
-    lines += show(answers, width=80).split("\n")
+    lines += show(hits, width=80).split("\n")
     assert all(line.isprintable() and len(line) < 1000 for line in lines)
     assert CLEAR not in shading.as_numbers([Word(CLEAR, 1.0)])
     assert CLEAR not in shading.for_terminal([Word(CLEAR, 1.0), Word(CLEAR, 0.0)])

@@ -39,19 +39,12 @@ def can_be_asked(config: Config, name: str) -> bool:
 
 def best_system(config: Config, names: list[str]) -> str:
     """Return the system that the report recommends, among `names` and without replicas."""
-    import pandas as pd
-
-    from cdmae.evaluation.best import choose
     from cdmae.report.facts import Facts
 
-    for name in seeds.first(names):
+    names = seeds.first(names)
+    for name in names:
         existing(place(config.results, "measures", system=name))
-    facts = Facts(parse(Config, config.values()))
-    measure = facts.measures_of(facts.deciding)[0]
-    values = {name: facts.values[name, facts.deciding, measure] for name in seeds.first(names)}
-    complexity = {name: config.systems[name].complexity for name in values}
-    of_the_first_seed = {name: frame.iloc[:, 0] for name, frame in values.items()}
-    return choose(pd.DataFrame(of_the_first_seed), complexity).pick
+    return Facts(parse(Config, config.values())).choice(names).pick
 
 
 def described(config: Config, name: str, collection: str) -> dict[str, Any]:

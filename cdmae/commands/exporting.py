@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -14,10 +14,6 @@ from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
 from cdmae.layout import place
-
-if TYPE_CHECKING:
-    from cdmae.exporting.folder import Source
-    from cdmae.exporting.triples import Training
 
 
 def export(
@@ -62,7 +58,7 @@ def export(
     if triples:
         from cdmae.exporting.triples import export as write
 
-        rows, short = write(output, training_of(config, name), triples)
+        rows, short = write(output, triples, **training_of(config, name))
         print(f"{output}: {rows:,} rows; queries with fewer than {triples} negatives: {short:,}")
         return
     if output.exists() and not (output.is_dir() and not any(output.iterdir())):
@@ -72,26 +68,25 @@ def export(
     from cdmae.exporting import folder
     from cdmae.plan import machine
 
-    files = folder.export(source, output, threads=machine.here().cores, onnx=onnx)
+    files = folder.export(output, **source, threads=machine.here().cores, onnx=onnx)
     print("\n".join(f"{output / file}" for file in files))
 
 
-def exported(config: Config, name: str, collection: str | None) -> Source:
-    """Return the folders that an export of a system or an encoder reads."""
-    from cdmae.exporting.folder import Source
-
+def exported(config: Config, name: str, collection: str | None) -> dict[str, str]:
+    """Return the folders that an export of a system or an encoder reads, for `folder.export`."""
     collection = chosen_collection(config, collection)
     passages = existing(place(config.results, "collection", collection=collection))
     if name in config.encoders:
-        return Source(existing(place(config.results, "encoder", encoder=name)), "encoder", passages)
+        model = existing(place(config.results, "encoder", encoder=name))
+        return {"folder": model, "kind": "encoder", "collection": passages}
     kind = config.systems[name].kind
     vectors = described(config, name, collection)["vectors"] if kind == "retriever" else ""
-    return Source(existing(place(config.results, "model", system=name)), kind, passages, vectors)
+    model = existing(place(config.results, "model", system=name))
+    return {"folder": model, "kind": kind, "collection": passages, "vectors": vectors}
 
 
-def training_of(config: Config, name: str) -> Training:
-    """Return the files and settings that select a system's training groups."""
-    from cdmae.exporting.triples import Training
+def training_of(config: Config, name: str) -> dict[str, Any]:
+    """Return what selects a system's training groups, for `triples.export`."""
     from cdmae.finetuning.groups import Drawing
     from cdmae.finetuning.labels import Labels
 
@@ -111,10 +106,11 @@ def training_of(config: Config, name: str) -> Training:
         teacher = mined(system.teacher)
     # one mined negative is enough here; rows with fewer than wanted are left out and counted
     chosen = {"split": split, "group": 2, "random_negatives": 0, "seed": 0}
-    return Training(
-        collection=Path(existing(place(config.results, "collection", collection=collection))),
-        negatives=mined(system.negatives),
-        drawing=Drawing.of(stage.drawn() | chosen),
-        teacher=teacher,
-        labels=Labels(teacher, stage.labels, stage.teacher_temperature) if stage.labels else None,
-    )
+    labels = Labels(teacher, stage.labels, stage.teacher_temperature) if stage.labels else None
+    return {
+        "collection": Path(existing(place(config.results, "collection", collection=collection))),
+        "negatives": mined(system.negatives),
+        "drawing": Drawing.of(stage.drawn() | chosen),
+        "teacher": teacher,
+        "labels": labels,
+    }

@@ -51,15 +51,14 @@ def search(
     engine = engine_of(config, [system], [collection], keep=False)
     hits = engine.search(question, system, collection, depth).hits
 
-    from cdmae.retrieval.answers import Answer, show
+    from cdmae.retrieval.answers import show
 
-    answers = [Answer(hit.score, hit.passage_id, hit.title, hit.text) for hit in hits]
     source = config.collections[collection].settings
     path = getattr(source, "path", "")
     of = f"{engine.passages(collection):,} passages{f' of {path}' if path else ''}"
     print(f"{system} on {collection}, {of}:\n", file=sys.stderr)
     width = min(shutil.get_terminal_size((100, 24)).columns, 100)
-    print(show(answers, width))
+    print(show(hits, width))
 
 
 def importance(

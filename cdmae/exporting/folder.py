@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,24 +24,22 @@ EXAMPLES = 8  # passages on which onnxruntime must return the model's vectors
 POOLING = "1_Pooling/config.json"
 
 
-@dataclass(frozen=True)
-class Source:
-    """The model to export: its `folder`, and its kind (retriever, reranker or encoder).
-
-    collection: the folder of the passages. vectors: the folder of their vectors; empty without
-    vectors.
-    """
-
-    folder: str
-    kind: str
-    collection: str
-    vectors: str = ""
-
-
-def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True) -> list[str]:
+def export(
+    output: Path,
+    *,
+    folder: str,
+    kind: str,
+    collection: str,
+    vectors: str = "",
+    threads: int = 1,
+    onnx: bool = True,
+) -> list[str]:
     """Write the folder `output` and return the paths of its files, relative to it.
 
-    The folder contains a copy of the model and, with `onnx`, ``onnx/model.onnx`` (see `graph`). For
+    folder, kind: the model and its kind (retriever, reranker or encoder). collection: the folder of
+    the passages. vectors: the folder of their vectors; empty without vectors.
+
+    The output contains a copy of the model and, with `onnx`, ``onnx/model.onnx`` (see `graph`). For
     a retriever, it also contains the passages with their vectors (see `vector_files`).
 
     Raises `InputError` if the output of the ONNX file differs from the model's.
@@ -52,22 +49,22 @@ def export(source: Source, output: Path, *, threads: int = 1, onnx: bool = True)
     with complete(output) as aside:
         hidden = shutil.ignore_patterns(".*")
         # without the permissions, so that the copies can be edited
-        shutil.copytree(source.folder, aside, ignore=hidden, copy_function=shutil.copyfile)
-        model = _read(source, aside)
+        shutil.copytree(folder, aside, ignore=hidden, copy_function=shutil.copyfile)
+        model = _read(aside, kind)
         reason = graph.reason_against(model) if onnx else ""
         if reason:
             say(reason)
         elif onnx:
-            _write_graph(model, aside, source.collection, threads)
-        if source.vectors:
-            vector_files.write(aside, source.collection, inference.read_shards(source.vectors))
+            _write_graph(model, aside, collection, threads)
+        if vectors:
+            vector_files.write(aside, collection, inference.read_shards(vectors))
         return sorted(str(path.relative_to(aside)) for path in aside.rglob("*") if path.is_file())
 
 
-def _read(source: Source, folder: Path) -> Model:
+def _read(folder: Path, kind: str) -> Model:
     """Load a model; an encoder becomes a retriever with the pooling of its pre-training."""
-    if source.kind != "encoder":
-        return checkpoint.load(folder, source.kind)
+    if kind != "encoder":
+        return checkpoint.load(folder, kind)
     network, _ = networks.read(str(folder), folder, "encoder")
     longest = read_json(folder / "tokenizer_config.json")["model_max_length"]
     if not (folder / POOLING).exists():

@@ -8,7 +8,6 @@ list of its scores for the positive and the negatives. `cdmae.collections.pair_r
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
 from cdmae.collections.store import read_passages, read_queries
@@ -20,37 +19,34 @@ from cdmae.finetuning.labels import Labels
 from cdmae.runs import read_run
 
 
-@dataclass(frozen=True)
-class Training:
-    """The files and settings that select a system's training groups, as for `groups.read_examples`.
+def export(
+    output: Path,
+    count: int,
+    *,
+    collection: Path,
+    negatives: Path,
+    drawing: Drawing,
+    teacher: Path | None = None,
+    labels: Labels | None = None,
+) -> tuple[int, int]:
+    """Write a row per positive of each training query, with `count` mined negatives.
 
-    teacher: the run with the teacher's scores; None without a teacher.
-    """
-
-    collection: Path
-    negatives: Path
-    drawing: Drawing
-    teacher: Path | None = None
-    labels: Labels | None = None
-
-
-def export(output: Path, training: Training, negatives: int) -> tuple[int, int]:
-    """Write a row per positive of each training query, with `negatives` mined negatives.
+    The files and settings select the training groups, as for `groups.read_examples`. teacher: the
+    run with the teacher's scores; None without a teacher.
 
     Returns the number of rows, and of queries that have fewer negatives and are left out. Raises
     `InputError` if no query is left.
     """
-    files = (training.collection, training.negatives)
-    examples, _ = groups.read_examples(*files, training.drawing, training.teacher, training.labels)
-    queries = read_queries(training.collection, training.drawing.split)["text"]
-    passages = read_passages(training.collection)
-    scores = read_run(training.teacher) if training.teacher else None
+    examples, _ = groups.read_examples(collection, negatives, drawing, teacher, labels)
+    queries = read_queries(collection, drawing.split)["text"]
+    passages = read_passages(collection)
+    scores = read_run(teacher) if teacher else None
     rows = 0
     short = 0
     with complete(output) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
         for example, query in enumerate(examples.queries.tolist()):
-            mined = examples.mined[example][:negatives].tolist()
-            if len(mined) < negatives:
+            mined = examples.mined[example][:count].tolist()
+            if len(mined) < count:
                 short += 1
                 continue
             for positive in examples.positives[example].tolist():
@@ -67,7 +63,7 @@ def export(output: Path, training: Training, negatives: int) -> tuple[int, int]:
                 rows += 1
         if not rows:
             raise InputError(
-                f"all {short:,} queries of {training.collection} {training.drawing.split} have "
-                f"fewer than {negatives} negatives; expected a smaller --negatives"
+                f"all {short:,} queries of {collection} {drawing.split} have fewer than {count} "
+                "negatives; expected a smaller --triples"
             )
     return rows, short

@@ -17,7 +17,7 @@ from cdmae.config import seeds, splits, systems
 from cdmae.config.kinds import System
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.evaluation.best import untuned
+from cdmae.evaluation.best import Choice, choose, untuned
 from cdmae.evaluation.per_query import read_measures
 from cdmae.evaluation.significance import Values
 from cdmae.files import read_json
@@ -186,6 +186,13 @@ class Facts:
     def queries(self, target: Target) -> int:
         """Count the queries that were measured."""
         return max(len(values) for key, values in self.values.items() if key[1] == target)
+
+    def choice(self, names: Sequence[str]) -> Choice:
+        """Choose one of some systems on the deciding target, by their models of the first seed."""
+        measure = self.measures_of(self.deciding)[0]
+        values = {name: self.values[name, self.deciding, measure].iloc[:, 0] for name in names}
+        complexity = {name: self.entry(name).complexity for name in names}
+        return choose(pd.DataFrame(values), complexity)
 
     def pair(self, a: str, b: str, target: Target, measure: str) -> Values | None:
         """Return the values of two systems on the same queries, each [Q, S]; None without measures.

@@ -5,34 +5,28 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from cdmae.languages.stop_words import STOP_WORDS
 from cdmae.terminal import printable
+
+if TYPE_CHECKING:
+    from cdmae.serving.engine import Hit
 
 INDENT = " " * 4
 LINES = 6  # the maximum number of lines per passage
 TITLE = 300  # the maximum length of a title or an id
 
 
-class Answer(NamedTuple):
-    """A passage that answers a question, with its score."""
-
-    score: float
-    passage_id: str
-    title: str
-    text: str
-
-
-def show(answers: Iterable[Answer], width: int) -> str:
-    """Format answers, best first, in `width` columns."""
+def show(hits: Iterable[Hit], width: int) -> str:
+    """Format passages, best first, in `width` columns."""
     blocks = []
-    for rank, answer in enumerate(answers, 1):
-        title = printable(_clean(answer.title), TITLE)
-        name = printable(_clean(answer.passage_id), TITLE)
+    for hit in hits:
+        title = printable(_clean(hit.title), TITLE)
+        name = printable(_clean(hit.passage_id), TITLE)
         origin = f"from {name} " if title else ""
         text = textwrap.fill(
-            _clean(answer.text),
+            _clean(hit.text),
             max(width, 20),
             initial_indent=INDENT,
             subsequent_indent=INDENT,
@@ -40,7 +34,7 @@ def show(answers: Iterable[Answer], width: int) -> str:
             placeholder=" …",
             break_on_hyphens=False,
         )
-        head = f"{rank}. {title or name}\n{INDENT}{origin}(score {answer.score:.2f})"
+        head = f"{hit.rank}. {title or name}\n{INDENT}{origin}(score {hit.score:.2f})"
         blocks.append(f"{head}\n{text}" if text else head)
     return "\n\n".join(blocks) or "no passage was found"
 

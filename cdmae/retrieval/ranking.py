@@ -10,12 +10,6 @@ from cdmae.models.ragged import indices, starts_of
 from cdmae.runs import Run
 
 
-def best(scores: np.ndarray, rows: np.ndarray, depth: int) -> np.ndarray:
-    """Return the positions of the `depth` best scores [n], best first, ties by `rows` [n]."""
-    kept = _top(scores, rows, depth)
-    return kept[np.lexsort((rows[kept], -scores[kept]))]
-
-
 def ranked(
     queries: np.ndarray,
     passages: np.ndarray,
@@ -71,10 +65,10 @@ class Best:
 
     def run(self) -> Run:
         """Return the run of all queries."""
-        for query, rows in enumerate(self._rows):
-            order = best(self._scores[query], rows, self.depth)
+        for query, (rows, scores) in enumerate(zip(self._rows, self._scores, strict=True)):
+            order = np.lexsort((rows, -scores))
             self._rows[query] = rows[order]
-            self._scores[query] = self._scores[query][order]
+            self._scores[query] = scores[order]
         return Run.of(self._rows, self._scores)
 
 

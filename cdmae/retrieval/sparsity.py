@@ -24,7 +24,6 @@ def measure(queries: csr_array, vectors: Path) -> dict[str, float]:
     index = vectors / FOLDER
     files = index.iterdir() if index.is_dir() else vectors.glob(f"*{sparse.SUFFIX}")
     return {
-        "query_entries": float(in_queries.sum()),
         "passage_entries": float(in_passages.sum()),
         "flops": float(in_queries @ in_passages),
         "megabytes": sum(path.stat().st_size for path in files) / 1e6,

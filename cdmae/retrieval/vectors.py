@@ -90,11 +90,6 @@ class Encoder:
         return vectors.head(self.uses) if self.uses else vectors
 
 
-def encode_queries(model: Path | str, texts: Sequence[str], uses: str = "") -> Vectors:
-    """Encode queries with the retriever in a folder; uses: one head of a unified retriever."""
-    return Encoder({"model": model, "uses": uses}).queries(texts)
-
-
 def encode(
     model: Model, read: Ragged, device: torch.device, progress: Progress | None = None
 ) -> Vectors:
@@ -157,49 +152,36 @@ def write_vectors(
 
     encoder: the settings of the system that encodes the passages, with `encoded_by`
     (`retrieval.asking.encoder`). model: its folder, if it was trained here. source: the folder of
-    the collection's tokens, or for a third party's model of its texts. A killed run resumes after
-    its last complete shard. group: see `write`. code: hashes of the modules that encode; other code
-    encodes again.
+    the collection's tokens, or for a third party's model of its texts. group: each process writes a
+    part of the shards, and the first joins all of them. code: hashes of the modules that encode;
+    other code encodes again.
+
+    A killed run resumes after its last complete shard. The shards (see `pieces`) are next to the
+    folder above `output`, which is the output of a job.
     """
     setup.set_up(threads)
     system = encoder | ({"model": model} if model else {})
     key = [encoder, digest(system["model"]), digest(source), SHARD, length, code]
+    folder = pieces_of(output.parent) / output.name
     with Progress(0, unit="passages", label="encode") as progress:
         shards = asking.encoder(system, length, threads).passages(source, progress)
-        write(output, shards, key, progress, group)
-
-
-def write(
-    output: Path,
-    shards: list[Shard],
-    key: Any,
-    progress: Progress,
-    group: Ranks = Ranks(),  # noqa: B008 (never changed)
-) -> None:
-    """Write shards into the folder `output`; reuse the shards of a killed run.
-
-    The pieces (see `pieces`) are next to the folder above, which is the output of a job. Each
-    process of a group writes a part of the shards, and the first joins all of them.
-    """
+        if group.first:
+            pieces(output.parent, key, output.name)
+        group.wait()
+        share = list(enumerate(shards))[group.rank :: group.size]
+        progress.total = sum(len(shard) for _, shard in share)
+        for number, shard in share:
+            if any(folder.glob(f"{number:05d}.np[yz]")):
+                progress.advance(len(shard))
+                continue
+            made = shard[:]
+            kinds.of(made).write(folder, f"{number:05d}", made)
+        group.wait()
     if group.first:
-        pieces(output.parent, key, output.name)
-    group.wait()
-    folder = pieces_of(output.parent) / output.name
-    share = list(enumerate(shards))[group.rank :: group.size]
-    progress.total = sum(len(shard) for _, shard in share)
-    for number, shard in share:
-        if any(folder.glob(f"{number:05d}.np[yz]")):
-            progress.advance(len(shard))
-            continue
-        made = shard[:]
-        kinds.of(made).write(folder, f"{number:05d}", made)
-    group.wait()
-    if not group.first:
-        return
-    with complete(output) as aside:
-        aside.mkdir()
-        for path in folder.glob("*[0-9].np[yz]"):
-            link(path, aside / path.name)
+        with complete(output) as aside:
+            aside.mkdir()
+            for path in folder.glob("*[0-9].np[yz]"):
+                link(path, aside / path.name)
 
 
 # --- pieces of an output, kept until it is complete -----------------------------------------------

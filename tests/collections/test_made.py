@@ -117,16 +117,6 @@ def lines_of(folder, *lines):
     return str(folder / "texts.tsv")
 
 
-def test_written_queries_leave_their_passages_as_they_are(settings, tmp_path):
-    """The first of a passage counts; passages may lack one, or have one that is too short."""
-    texts = lines_of(tmp_path, "p1\tsmallest of all\np1\tanother one of it", "p2\ttoo short")
-    entry = settings(method="written", texts=texts)
-    assert [path.name for path in entry.depends()] == ["corpus.jsonl", "texts.tsv"]
-    asked, passages = made(entry)
-    assert asked == {"p1": "smallest of all"}
-    assert passages == WHOLE
-
-
 def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_path):
     """Each kind alone gives the same query."""
     whole = []
@@ -136,10 +126,8 @@ def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_pat
         text = f"One sentence of {row}. The other of {words}"
         whole.append({"_id": f"p{row}", "title": title, "text": text})
     write_lines(tmp_path / "corpus.jsonl", whole)
-    texts = lines_of(tmp_path, *(f"p{row}\twritten query {row}" for row in range(60)))
     alone = {method: made(settings(method=method, keep_query=True))[0] for method in pseudo.CUT}
-    alone["written"] = {f"p{row}": f"written query {row}" for row in range(60)}
-    asked, passages = made(settings(method="mixed", texts=texts))
+    asked, passages = made(settings(method="mixed"))
     assert not any(title for title, _ in passages.values())
     for queries in alone.values():
         assert sum(queries.get(name) == query for name, query in asked.items()) >= 4

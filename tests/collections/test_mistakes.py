@@ -46,8 +46,8 @@ def derived(source, **settings):
     return source, files, {"of": {"source": "beir", "path": "base"}, **settings}
 
 
-def texts(lines, source="expanded", **settings):
-    name, files, values = derived(source, texts="texts.tsv", **settings)
+def texts(lines):
+    name, files, values = derived("expanded", texts="texts.tsv")
     return name, files | {"texts.tsv": lines}, values
 
 
@@ -125,9 +125,6 @@ ROWS = [
     # made of another collection
     ("pseudo", {}, {"of": {"source": "pages"}}, "of: pages is"),
     (*derived("pseudo", method="title", dev=1), "method is title, and dev is 1"),
-    (*derived("pseudo", method="written"), "texts"),
-    (*derived("pseudo", method="mixed", texts="nowhere"), "texts is nowhere"),
-    (*texts("p2\tone two three\np9\ta query of nobody\n", "pseudo", method="written"), "p9"),
     (*derived("expanded", texts="nowhere.tsv"), "texts is nowhere.tsv"),
     (*texts("p1\tx\n"), "texts.tsv, the end; expected a text of p2"),
     (*texts("p2\tx\np1\tx\n"), "texts.tsv, line 1: a text of p2; expected a text of p1"),

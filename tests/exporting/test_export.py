@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import faiss
@@ -19,7 +18,7 @@ from tiny_training import stage, untrained
 
 from cdmae.errors import InputError
 from cdmae.exporting import folder, graph
-from cdmae.exporting.triples import Training, export
+from cdmae.exporting.triples import export
 from cdmae.finetuning.groups import Drawing
 from cdmae.models import checkpoint
 from cdmae.retrieval import kinds
@@ -41,8 +40,13 @@ def exported(tiny, tmp_path, recipe):
     vectors = tmp_path / "vectors"
     how = {"encoder": {"encoded_by": "vectors"}, "model": model, "source": tiny.tokens}
     inference.write_vectors(**how, output=vectors)
-    source = folder.Source(str(model), "retriever", str(tiny.collection), str(vectors))
-    files = folder.export(source, tmp_path / "retriever")
+    files = folder.export(
+        tmp_path / "retriever",
+        folder=str(model),
+        kind="retriever",
+        collection=str(tiny.collection),
+        vectors=str(vectors),
+    )
     assert set(files) >= {"model.safetensors", "cdmae.json", "tokenizer.json", "passages.parquet"}
     assert not list((tmp_path / "retriever").rglob(".*"))
     parts = [each[:] for each in read_shards(vectors)]
@@ -100,8 +104,8 @@ def test_a_multi_vector_retriever_has_a_list_of_vectors_and_no_graph(tiny, tmp_p
 
 def test_a_reranker_has_its_scores_in_onnx_and_other_numbers_are_refused(tiny, tmp_path):
     path = untrained(tmp_path / "model", tiny.encoder, stage("reranker"))
-    source = folder.Source(str(path), "reranker", str(tiny.collection))
-    assert graph.FILE in folder.export(source, tmp_path / "to")
+    source = {"folder": str(path), "kind": "reranker", "collection": str(tiny.collection)}
+    assert graph.FILE in folder.export(tmp_path / "to", **source)
     model = checkpoint.load(path, "reranker")
     with pytest.raises(InputError, match="differ by .* from the model's"):
         graph.write(model, tmp_path / "to", tiny.passages[:3], np.ones((2, 1), np.float32))
@@ -111,12 +115,17 @@ def test_missing_packages_and_vectors_of_other_passages_are_refused(tiny, tmp_pa
     path = untrained(tmp_path / "model", tiny.encoder, stage("retriever"))
     (tmp_path / "vectors").mkdir()
     np.save(tmp_path / "vectors/00000.npy", np.zeros((7, 32), np.float32))
-    source = folder.Source(str(path), "retriever", str(tiny.collection), str(tmp_path / "vectors"))
+    source = {
+        "folder": str(path),
+        "kind": "retriever",
+        "collection": str(tiny.collection),
+        "vectors": str(tmp_path / "vectors"),
+    }
     with pytest.raises(InputError, match="120 passages.* 7"):
-        folder.export(source, tmp_path / "to", onnx=False)
+        folder.export(tmp_path / "to", **source, onnx=False)
     monkeypatch.setattr(graph, "NEEDED", ("onnx", "no_such_package"))
     with pytest.raises(InputError, match="no_such_package"):
-        folder.export(source, tmp_path / "to")
+        folder.export(tmp_path / "to", **source)
     assert not (tmp_path / "to").exists()
 
 
@@ -140,7 +149,11 @@ def training(tmp_path):
     taught = [10 * query + np.arange(8, dtype=np.float32) for query in range(3)]
     write_run(tmp_path / "teacher.parquet", Run.of([np.arange(8, dtype=np.int32)] * 3, taught))
     drawing = Drawing("train", depth=10, group=2, random_negatives=0, seed=0)
-    return Training(tmp_path / "collection", tmp_path / "negatives.parquet", drawing)
+    return {
+        "collection": tmp_path / "collection",
+        "negatives": tmp_path / "negatives.parquet",
+        "drawing": drawing,
+    }
 
 
 @pytest.mark.parametrize("is_taught", [False, True])
@@ -149,7 +162,7 @@ def test_rows_are_the_training_s_groups_in_the_columns_of_the_library(
 ):
     teacher = tmp_path / "teacher.parquet" if is_taught else None
     output = tmp_path / "triples.jsonl"
-    assert export(output, replace(training, teacher=teacher), 2)[0] == 3
+    assert export(output, 2, **training, teacher=teacher)[0] == 3
     expected = []
     for query, *group in ((0, 0, 4, 5), (0, 1, 4, 5), (1, 2, 7, 0)):
         texts = [f"T passage {row}" for row in group]
@@ -162,6 +175,6 @@ def test_rows_are_the_training_s_groups_in_the_columns_of_the_library(
 
 def test_queries_with_fewer_negatives_are_left_out_and_too_few_are_refused(tmp_path, training):
     output = tmp_path / "triples.jsonl"
-    assert export(output, training, 3) == (2, 2)
-    with pytest.raises(InputError, match="expected a smaller --negatives"):
-        export(output, training, 4)
+    assert export(output, 3, **training) == (2, 2)
+    with pytest.raises(InputError, match="expected a smaller --triples"):
+        export(output, 4, **training)

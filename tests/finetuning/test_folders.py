@@ -106,7 +106,7 @@ def test_the_program_of_a_card_computes_the_same_vectors(tiny, tmp_path, kind, m
 
 def test_a_head_of_a_unified_retriever_has_its_vectors(tiny, tmp_path):
     folder = train(tiny, tmp_path, stage("unified", flops_warmup=1.0, epochs=1))
-    both = vectors.encode_queries(folder, tiny.queries)
+    both = vectors.Encoder({"model": folder}).queries(tiny.queries)
     (shard,) = vectors.Encoder({"model": folder}).passages(tiny.tokens)
     for uses in ("dense", "sparse"):
         encoder = vectors.Encoder({"model": folder, "uses": uses})

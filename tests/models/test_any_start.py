@@ -71,7 +71,7 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
 
     pooling = "mean" if published[1] in ("electra", "mpnet", "xlm-roberta", "gte") else "cls"
     folder = untrained(tmp_path / "model", encoder, stage("retriever", pooling=pooling))
-    ours = vectors.encode_queries(folder, SPOKEN)
+    ours = vectors.Encoder({"model": folder}).queries(SPOKEN)
     theirs = SentenceTransformer(str(folder), device="cpu")
     theirs[0].query_length = 16
     np.testing.assert_allclose(theirs.encode_query(SPOKEN), ours, atol=1e-5, rtol=1e-5)
@@ -127,7 +127,8 @@ def test_minilm_has_its_published_vectors_as_a_start_and_as_a_foreign_model(mini
     texts = ["how do I join two lists?", "When was the first bridge over the river built? " * 8]
     start = started(minilm, tmp_path / "start")
     recipe = stage("retriever", query_length=32, pooling="mean", similarity="cosine")
-    ours = vectors.encode_queries(untrained(tmp_path / "model", start, recipe), texts)
+    folder = untrained(tmp_path / "model", start, recipe)
+    ours = vectors.Encoder({"model": folder}).queries(texts)
     theirs = SentenceTransformer(str(minilm), device="cpu")
     foreign = external.Encoder({"model": str(minilm)}).queries(texts)
     np.testing.assert_allclose(foreign, theirs.encode(texts), atol=1e-6)

@@ -55,7 +55,8 @@ def test_an_encoder_is_a_sentence_transformer_with_the_pooling_of_its_training(i
     recipe = stage("retriever", passage_length=16, pooling="mean")
     # the last is as long as may be
     texts = ["w1 w2 w3", "w40", " ".join(f"w{number}" for number in range(14))]
-    ours = inference.encode_queries(untrained(tmp_path / "model", encoder, recipe), texts)
+    folder = untrained(tmp_path / "model", encoder, recipe)
+    ours = inference.Encoder({"model": folder}).queries(texts)
     theirs = SentenceTransformer(str(encoder), device="cpu").encode(texts)
     np.testing.assert_allclose(theirs, ours, atol=1e-5)
 

@@ -163,7 +163,7 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, val
     weights["encoder.layer.0.output.LayerNorm.bias"].fill_(value)
     save_file(weights, tmp_path / "bad/model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match="NaN or infinity"):
-        vectors.encode_queries(tmp_path / "bad", ["what"])
+        vectors.Encoder({"model": tmp_path / "bad"}).queries(["what"])
 
 
 # --- rerankers ------------------------------------------------------------------------------------

@@ -7,18 +7,15 @@
 ``span``
     5 to 16 consecutive words are the query for the words around them: the inverse cloze task (Lee
     et al. 2019), cropping (Izacard et al. 2022)
-``written``
-    the query is in a file, such as docT5query's (GPL, Wang et al. 2022)
 ``mixed``
     for each passage, one of these methods: several kinds of queries teach a retriever more than one
     (CADET, 2505.19274, whose cross-encoder also grades the passages)
 
 The query's words are removed from its passage, because a retriever would otherwise learn to match
-words; a written query leaves its passage as it is. With a teacher, which grades the passages, they
-can stay (`keep_query`); such queries are only for training, because BM25 finds their passages by
-these words. Passages that are too short for a query, whose query would be code or longer than 30
-words, or that share their query with an earlier passage, serve as negatives. Searches use the
-original collection.
+words. With a teacher, which grades the passages, they can stay (`keep_query`); such queries are
+only for training, because BM25 finds their passages by these words. Passages that are too short for
+a query, whose query would be code or longer than 30 words, or that share their query with an
+earlier passage, serve as negatives. Searches use the original collection.
 """
 
 from __future__ import annotations
@@ -27,15 +24,12 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cdmae.collections import Derived, Nested, judged, tables
-from cdmae.collections.folders import table_at
+from cdmae.collections import Derived, Nested, judged
 from cdmae.errors import InputError
-from cdmae.fields import HomePath, Natural, settings
+from cdmae.fields import Natural, settings
 from cdmae.languages.scripts import first_sentence, language_of, word_spans, words
-from cdmae.terminal import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +45,7 @@ MOST_QUERY = 30
 LEAST_REST = 5
 LEAST_LETTERS = 0.75  # the share of letters and digits in a query that is not code
 MOST_SIGNS = 0.05  # the share of characters that are frequent in code
-CUT = ("title", "first_sentence", "span")  # the methods that cut a query out of its passage
+CUT = ("title", "first_sentence", "span")  # the methods that `mixed` mixes
 _SIGNS = re.compile(r"[=<>{}\[\]\\|_^$&@#/~`*]")
 Passage = tuple[str, str, str]  # id, title, text
 
@@ -62,27 +56,14 @@ class Settings(Derived):
 
     of: Nested
     """Collection with the text, as in `collections`."""
-    method: Literal["title", "first_sentence", "span", "written", "mixed"] = "first_sentence"
-    """Part of a passage that becomes its query; written: from `texts`; mixed: one of these per
-    passage.
-    """
-    texts: HomePath = ""
-    """A file with lines of passage id, tab, query [GPL]."""
+    method: Literal["title", "first_sentence", "span", "mixed"] = "first_sentence"
+    """Part of a passage that becomes its query; mixed: one of these per passage."""
     keep_query: bool = False
     """Keep the query's words in its passage."""
     queries: Natural = 0
     """Training queries; 0: all."""
     dev: Natural = 0
     """Dev queries."""
-
-    def __post_init__(self) -> None:
-        """Refuse written queries without a file."""
-        if self.method == "written" or self.texts:
-            table_at(self.texts, "texts")
-
-    def depends(self) -> list[Path]:
-        """List the files of the other collection, and the file of queries."""
-        return [*super().depends(), *([Path(self.texts)] if self.texts else [])]
 
     def own_splits(self) -> dict[str, bool]:
         """Return ``train``, and ``dev`` if there is one; both have judgments."""
@@ -106,24 +87,13 @@ class Settings(Derived):
 
     def _asked(self, base: Collection) -> Iterator[tuple[Passage, Passage | None]]:
         """Yield every passage, and its query with the remaining title and text, or None."""
-        written: dict[str, str] = {}  # the first query of each passage
-        for _, (owner, query) in tables.texts(Path(self.texts)) if self.texts else ():
-            written.setdefault(owner, query)
         methods = CUT if self.method == "mixed" else (self.method,)
         language = language_of(text for _, _, text in base.rows())
         for passage in base.rows():
-            name, title, text = passage
-            found = [divided(*passage, method, language) for method in methods if method in CUT]
-            query = written.pop(name, "")
-            if len(words(query)) >= LEAST_QUERY:
-                found.append((query, title, text))
+            found = [divided(*passage, method, language) for method in methods]
             fitting = [parts for parts in found if parts]
-            yield passage, fitting[hashed(f"method {name}") % len(fitting)] if fitting else None
-        if written:
-            owner = next(iter(written))
-            raise InputError(
-                f"{self.texts} has a query for {printable(owner)}, which is not a passage"
-            )
+            number = hashed(f"method {passage[0]}")
+            yield passage, fitting[number % len(fitting)] if fitting else None
 
     def _rest(self, base: Collection, asked: set[str]) -> Iterator[Passage]:
         """Yield all passages; remove the query from each passage in `asked`."""

@@ -36,10 +36,6 @@ class Settings(Source):
         """Return the name of the other collection."""
         return self.of
 
-    def modules(self) -> list[str]:
-        """Name the module that divides passages."""
-        return ["cdmae.collections.sources.pseudo"]
-
     def own_splits(self) -> dict[str, bool]:
         """Return ``train``, which has judgments."""
         return {"train": True}

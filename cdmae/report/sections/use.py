@@ -10,7 +10,6 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.config.splits import FEW
-from cdmae.evaluation.best import choose
 from cdmae.report import columns, tables
 from cdmae.report.comparisons import EVERY_PAIR
 from cdmae.report.facts import Facts
@@ -40,15 +39,9 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     if not reported or not facts.deciding:
         return None
     deciding = columns.of(facts.deciding, facts.measures_of(facts.deciding)[0])
-    on_disk = {}  # the values of the first seed
-    for name in facts.systems:
-        values = facts.values.get((name, facts.deciding, deciding.measure))
-        if values is not None:
-            on_disk[name] = values.iloc[:, 0]
-    complexity = {name: facts.entry(name).complexity for name in on_disk}
-    found = choose(pd.DataFrame(on_disk), complexity)
+    found = facts.choice(facts.systems)
     queries = facts.queries(facts.deciding)
-    gaps = [columns.difference(facts, deciding, found.best, name) for name in on_disk]
+    gaps = [columns.difference(facts, deciding, found.best, name) for name in facts.systems]
     certain = any(gap and gap.significant for gap in gaps)
     corpus = facts.collections.get(facts.reported.collection)
     pairs = frames.compared([EVERY_PAIR], reported)
@@ -62,7 +55,7 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "choice": found,
         "mean": frames.mean(found.pick, reported),
         "over": with_bm25.to_dict("records"),
-        "systems": len(on_disk),
+        "systems": len(facts.systems),
         "queries": queries,
         "small": queries < FEW and not certain,
         "is_made": facts.is_made(facts.deciding),
