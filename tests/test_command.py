@@ -20,7 +20,7 @@ from cdmae.errors import InputError, Interrupted, said
 from cdmae.importance import shading
 from cdmae.importance.shading import Word
 from cdmae.log import Progress, say
-from cdmae.retrieval.answers import show
+from cdmae.serving.answers import show
 from cdmae.serving.engine import Hit
 from cdmae.terminal import LONGEST, printable
 from workflow import hooks

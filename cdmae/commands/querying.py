@@ -51,7 +51,7 @@ def search(
     engine = engine_of(config, [system], [collection], keep=False)
     hits = engine.search(question, system, collection, depth).hits
 
-    from cdmae.retrieval.answers import show
+    from cdmae.serving.answers import show
 
     source = config.collections[collection].settings
     path = getattr(source, "path", "")

@@ -23,8 +23,8 @@ from starlette.requests import ClientDisconnect
 
 from cdmae.errors import InputError
 from cdmae.fields import show, suggestion
-from cdmae.retrieval.answers import question_words
 from cdmae.serving import judging_page, pages
+from cdmae.serving.answers import question_words
 from cdmae.serving.engine import Engine
 from cdmae.serving.judging import Judgments
 from cdmae.serving.pages import TEMPLATES

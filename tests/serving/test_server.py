@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from cdmae.errors import InputError
 from cdmae.importance.shading import Span
 from cdmae.retrieval import asking
-from cdmae.retrieval.answers import question_words
 from cdmae.serving import pages, server
+from cdmae.serving.answers import question_words
 from cdmae.serving.pages import Word, divided
 
 
