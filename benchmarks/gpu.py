@@ -38,8 +38,9 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import finetuning, forms, pretraining
-from cdmae.config.objectives import OBJECTIVES
+from cdmae.config.objectives import AnyEncoder
 from cdmae.config.stages import Dense, Reranker
+from cdmae.fields import kinds_of, tags
 from cdmae.finetuning.reranker import Batch, RerankerTask
 from cdmae.models import attention, packed
 from cdmae.models.checkpoint import Model
@@ -334,7 +335,8 @@ def all_steps(device: torch.device, sizes: SimpleNamespace) -> dict[str, Steps]:
         for size in (64, 128, 26)
         for case, chosen in CHOSEN.items()
     }
-    training = {name: partial(pretraining_step, name) for name in OBJECTIVES if name != "none"}
+    objectives = [tags(kind)["objective"] for kind in kinds_of(AnyEncoder)]
+    training = {name: partial(pretraining_step, name) for name in objectives if name != "none"}
     training |= {"retriever, taught": retriever_step, "reranker, R-Drop": reranker_step}
     computed |= {name: partial(learnt, *step()) for name, step in training.items()}
     parity = {name: partial(compared, name, work, device) for name, work in computed.items()}

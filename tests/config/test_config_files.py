@@ -94,6 +94,7 @@ OVERLAID_ON = {
     "heads-medquad": ["heads"], "heads-distilled": ["heads"],
     "evidence-squad": ["evidence"], "evidence-wikipedia": ["evidence"],
     "evidence-medquad": ["evidence"],
+    **{f"engineer-{name}": ["engineer"] for name in ("boolq", "medquad", "squad", "wikipedia")},
     "unlabelled-minilm": ["unlabelled"], "doct5query": ["systems"],
     "unlabelled-distilled": ["unlabelled", "unlabelled-minilm"],
     "cisi": ["unlabelled", "unlabelled-minilm"], "paper-ablations": ["paper"],

@@ -16,6 +16,7 @@ from transformers import BertTokenizer
 from cdmae import masking
 from cdmae.config.encoders import Masking, reads
 from cdmae.config.importance import Importance
+from cdmae.config.objectives import Mae
 from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.importance import ami, ngrams
@@ -70,8 +71,9 @@ def test_masked_words_are_counted_and_stop_words_are_whole_words(tmp_path):
     tokens = Tokens.of(ids, np.array([0, 8]), begins)
     ngrams.count_to(tmp_path / "ngrams", tokens)
     ami.estimate(tmp_path / "i", tmp_path / "ngrams", tokens, Importance().formula())
-    how = {"strategy": "importance", "ratio": 1.0, "sigma": 1.0, "max_length": 60}
-    terms.describe(tmp_path / "t", tokens, tmp_path, tmp_path / "i", settings=how, seed=1)
+    mae = Mae(start="s", collection="c", importance="ami", max_length=62)
+    object.__setattr__(mae, "decoder_ratio", 1.0)  # a config allows up to .95
+    terms.describe(tmp_path / "t", tokens, tmp_path, tmp_path / "i", settings=mae)
     top = [["the", 0.3333], ["aorta", 0.3333], [".", 0.1667], ["heart", 0.1667]]
     expected = {"top": top, "stop_word_share": 0.375}
     assert read_json(tmp_path / "t") == {"uniform": expected, "importance": expected}
@@ -135,7 +137,7 @@ def test_the_first_word_that_is_too_long_completes_the_number():
     In two of the six orders of the words, the longest is too long before any other.
     """
     batch = batch_of([[11, 160, 161, 12, 162, 13]] * 6000)
-    share = choose(batch, Side("whole_word", 0.34), KEY)[:, 0].mean()
+    share = choose(batch, Side("whole_word", 0.34), KEY)[:, 1].mean()
     assert abs(share - 1 / 3) < 4 * math.sqrt(2 / 9 / 6000)
 
 

@@ -62,7 +62,7 @@ def grow(values, folder):
         "more-other": expanded | {"of": {"source": "toy"}},
         "mine": {"source": "pairs", "path": str(table)},
         "written": {"source": "expanded", "of": docs, "model": writer},
-        "made": {"source": "pseudo", "of": docs, "method": "written", "texts": str(texts)},
+        "made": {"source": "pseudo", "of": docs},
     }
     values["starts"]["given"] = {"checkpoint": models["start"]}
     values["report"] = {"methods": {"CDMAE, stage 1": "one"}}
