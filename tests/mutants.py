@@ -214,7 +214,7 @@ MUTANTS = [
     M("a negative product of [CLS] vectors counts 0", "cdmae/finetuning/late.py",
       "put(queries.pieces.values >= 0, device)", "put(queries.pieces.values >= -100, device)", "finetuning/test_gradients.py"),
     M("the sparse half of a unified head has a passage-centric loss", "cdmae/finetuning/objectives.py",
-      "_of_vectors(vectors[:, :words], batch, replace(stage, passage_weight=0.0))", "_of_vectors(vectors[:, :words], batch, stage)", "finetuning/test_gradients.py"),
+      "_of_head(vectors[:, :words], batch, replace(stage, passage_weight=0.0))", "_of_head(vectors[:, :words], batch, stage)", "finetuning/test_gradients.py"),
     M("DeepCT reads the first positive in every epoch", "cdmae/finetuning/recall.py",
       "turn = epoch % positives.lengths[rows]", "turn = 0 * positives.lengths[rows]", "finetuning/test_sparse.py"),
     M("flops_warmup 1 is one step, not all of them", "cdmae/finetuning/regulariser.py",
