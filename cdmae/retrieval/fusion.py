@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from cdmae.errors import InputError
 from cdmae.retrieval.ranking import ranked
@@ -41,14 +40,23 @@ class Fusion:
             )
         self.count = len(runs[0])
         self.systems = len(runs)
-        values = {}
-        for system, run in enumerate(runs):
-            pairs = pd.MultiIndex.from_arrays([run.queries, run.passages])
-            values[system] = pd.Series(_unweighted(run, method, k), pairs)
-        found = pd.DataFrame(values).fillna(BEYOND[method]).sort_index()
-        self.queries = found.index.get_level_values(0).to_numpy()
-        self.passages = found.index.get_level_values(1).to_numpy()
-        self.values = found.to_numpy().T
+        unions = [np.empty(0, np.int32)]
+        found = [np.empty((self.systems, 0))]
+        for query in range(self.count):
+            lists = [run.ranked(query) for run in runs]
+            union = np.unique(np.concatenate([passages for passages, _ in lists]))
+            values = np.full((len(runs), len(union)), BEYOND[method])
+            for system, (passages, scores) in enumerate(lists):
+                if method == "reciprocal_rank":
+                    own = 1 / (k + np.arange(1, len(passages) + 1))
+                else:
+                    own = _scaled(scores)
+                values[system, np.searchsorted(union, passages)] = own
+            unions.append(union)
+            found.append(values)
+        self.queries = np.repeat(np.arange(self.count), [len(union) for union in unions[1:]])
+        self.passages = np.concatenate(unions)
+        self.values = np.concatenate(found, axis=1)
 
     def run(self, weights: Sequence[float], depth: int) -> Run:
         """Rank the best `depth` passages per query by the weighted sum, ties by passage row."""
@@ -58,17 +66,13 @@ class Fusion:
         return ranked(self.queries, self.passages, summed, self.count, depth)
 
 
-def _unweighted(run: Run, method: Method, k: float) -> np.ndarray:
-    """Return the value of each ranked passage [N]: 1 if a query's scores are all equal."""
-    scores = pd.Series(run.scores)
-    by_query = scores.groupby(run.queries)
-    if method == "reciprocal_rank":
-        values = 1 / (k + (1 + by_query.cumcount()))
-    else:
-        low = by_query.transform("min")
-        high = by_query.transform("max")
-        values = ((scores - low) / (high - low)).fillna(1)
-    return values.to_numpy(np.float64)
+def _scaled(scores: np.ndarray) -> np.ndarray:
+    """Scale scores linearly to the range from 0 to 1; if all are equal, they become 1."""
+    low = scores.min(initial=np.inf)
+    high = scores.max(initial=-np.inf)
+    if high > low:
+        return (scores - low) / (high - low)
+    return np.ones(len(scores))
 
 
 def answer(system: dict[str, Any], question: Question) -> Run:
