@@ -4,7 +4,7 @@
 over queries and seeds, times 100, or its lead over another system (`minus`). Its noise is the
 difference that a repetition with other seeds exceeds in 5 of 100 cases, and at least the rounding
 error. One seed measures no noise: a system that a run with several seeds trains once has the
-largest noise of its column.
+largest noise that one training has in its column.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ def measured(
     """
     points = 100 * results.groupby(["system", *KEY])["value"].agg(np.array)
     found = numbers.copy()
+    alone = pd.Series(math.nan, found.index)  # the noise of one training
     for at, row in numbers.iterrows():
         try:
             values = pd.Series(points[row["system"], *row[KEY]])
@@ -55,12 +56,13 @@ def measured(
             # Student's t: the deviation is estimated from few seeds; two runs differ by both noises
             half = stats.t.ppf(0.975, len(values) - 1) * math.sqrt(2) * float(values.sem())
             noise = max(LEAST, half)
+            alone[at] = noise * math.sqrt(len(values))
         elif learns(row["system"]):
             noise = math.nan
         found.loc[at, "value"] = round(float(values.mean()), DIGITS)
         found.loc[at, "noise"] = round(noise, DIGITS)
-    largest = found.groupby(["table", "column"])["noise"].transform("max")
-    found["noise"] = found["noise"].fillna(largest).fillna(LEAST)
+    largest = alone.groupby([found["table"], found["column"]]).transform("max")
+    found["noise"] = found["noise"].fillna(largest.round(DIGITS)).fillna(LEAST)
     return found
 
 

@@ -93,6 +93,6 @@ def test_a_run_is_compared_with_the_mean_and_the_noise_of_its_seeds():
     both = numbers(("one", "one", ""), ("once", "once", ""), ("BM25", "bm25", ""))
     run = results(one=[0.2, 0.25, 0.3], once=[0.4], bm25=[0.4])
     found = expected.measured(both, run, lambda name: name != "bm25")
-    assert found["noise"].tolist() == [17.6, 17.6, 0.1]
+    assert found["noise"].tolist() == [17.6, 30.4, 0.1]
     with pytest.raises(InputError, match=r"the run has no RR@10 of once on own dev"):
         expected.measured(both, results(one=[0.2]), lambda name: True)
