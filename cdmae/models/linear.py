@@ -56,7 +56,8 @@ def load_layers(network: PreTrainedModel, layers: Layers, folder: Path | str) ->
             getattr(network, name).load_state_dict(parts)
         except Exception as error:  # safetensors raises errors of its own
             raise InputError(
-                f"{path} holds no linear layer with {layer.outputs} outputs ({error})"
+                f"{path} holds no linear layer with {layer.outputs} outputs ({error}); a stage "
+                "with `after` needs the dimensions of the retriever with which it begins"
             ) from None
 
 
