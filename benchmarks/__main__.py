@@ -15,6 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tabulate import tabulate
+
 from benchmarks.forms import RESULTS
 
 COMMANDS = (
@@ -42,17 +44,13 @@ def newest(path: Path) -> list[dict]:
 
 def markdown(rows: list[dict]) -> str:
     """Return the table: a row per task and peer."""
-    lines = [
-        "| task | peer | times as fast | measured |",
-        "|---|---|---:|---|",
-    ]
+    lines = []
     for row in rows:
         rounding = " (bfloat16)" if row["precision"] == "bf16" else ""
         machine = f"{row['machine']}, threads: {row['threads']}, {row['date']}, {row['commit']}"
-        lines.append(
-            f"| {row['task']}{rounding} | {row['form']} | {row['ratio']:.1f} | {machine} |"
-        )
-    return "\n".join(lines)
+        lines.append((row["task"] + rounding, row["form"], row["ratio"], machine))
+    heads = ("task", "peer", "times as fast", "measured")
+    return tabulate(lines, heads, "pipe", floatfmt=".1f")
 
 
 def main() -> None:

@@ -1,18 +1,17 @@
-"""Compare exact n-gram counts at every position with DuckDB, polars and NumPy.
+"""Compare exact n-gram counts at every position with DuckDB and NumPy.
 
     python -m benchmarks.counting                                          five million words
     python -m benchmarks.counting --words 500000000 --forms ours           MS MARCO's size
 
 Each form runs in its own process with one thread. Ours starts from word-pieces, as the rule does,
 and writes the counts; the peers start from ready word numbers and only count. DuckDB groups and
-joins with a memory limit, polars counts over windows, NumPy sorts rows of word numbers. Fails
-unless every form has the same counts. The text follows Zipf's law (`benchmarks.zipf`).
+joins with a memory limit, NumPy sorts rows of word numbers. Fails unless every form has the same
+counts. The text follows Zipf's law (`benchmarks.zipf`).
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +27,6 @@ WINDOW = 4
 FORMS = {
     "ours": "ours, from word-pieces",
     "duckdb": "DuckDB, groups and joins",
-    "polars": "polars, counts over windows",
     "numpy": "NumPy, sorted rows",
 }
 
@@ -61,22 +59,6 @@ def duckdb(words: np.ndarray, room: np.ndarray, memory: int) -> np.ndarray:
     return np.stack([counts[f"c{order}"] for order in range(1, WINDOW + 1)])
 
 
-def polars(words: np.ndarray, room: np.ndarray, memory: int) -> np.ndarray:
-    """Count over windows of equal words, order by order."""
-    import polars
-
-    del memory
-    frame = polars.DataFrame({"w0": words, "room": room})
-    frame = frame.with_columns(polars.col("w0").shift(-n).alias(f"w{n}") for n in range(1, WINDOW))
-    rows = []
-    for order in range(1, WINDOW + 1):
-        inside = polars.col("room") >= order
-        by = [inside.alias("inside"), *(f"w{n}" for n in range(order))]
-        count = polars.when(inside).then(polars.len().over(by)).otherwise(0)
-        rows.append(frame.select(count.alias("c"))["c"].to_numpy())
-    return np.stack(rows).astype(np.uint32)
-
-
 def numpy(words: np.ndarray, room: np.ndarray, memory: int) -> np.ndarray:
     """Count by sorting the rows of word numbers as bytes."""
     del memory
@@ -90,12 +72,11 @@ def numpy(words: np.ndarray, room: np.ndarray, memory: int) -> np.ndarray:
     return counts
 
 
-PEERS = {"duckdb": duckdb, "polars": polars, "numpy": numpy}
+PEERS = {"duckdb": duckdb, "numpy": numpy}
 
 
 def start(form: str, given: argparse.Namespace) -> Callable[[], np.ndarray]:
     """Return a form's count, which returns the counts [order, word]."""
-    os.environ["POLARS_MAX_THREADS"] = str(given.threads)
     tokens = read_tokens(Path(given.folder) / "tokens")
     if form == "ours":
         output = Path(given.folder) / "ngrams"

@@ -26,6 +26,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
+from tabulate import tabulate
 
 from cdmae.circumstances import describe
 from cdmae.models.ragged import Ragged
@@ -104,7 +105,7 @@ def compare(
             raise SystemExit(f"the result of {forms[form]} differs by {gap:.1e} of its size")
     rows = [row_of(form, forms, taken, units) for form in forms]
     print(f"{task}, {work}; {describe()['processor']}; threads: {given.threads}\n")
-    print(table(rows), "\n", flush=True)
+    print(tabulate(rows, "keys"), "\n", flush=True)
     about = {"task": task, "work": work, "threads": given.threads, "rounds": given.rounds}
     record(given.output, [about | row for row in rows])
 
@@ -177,14 +178,3 @@ def row_of(
         "ratio": round(float(np.median(np.divide(own.seconds, ours.seconds))), 3),
         "memory_gb": round(own.memory, 3),
     }
-
-
-def table(rows: list[dict[str, object]]) -> str:
-    """Align rows with the same keys: the first column to the left, the others to the right."""
-    cells = [list(rows[0]), *([str(cell) for cell in row.values()] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    lines = []
-    for row in cells:
-        first, *rest = (each.rjust(width) for each, width in zip(row, widths, strict=True))
-        lines.append("  ".join([row[0].ljust(widths[0]), *rest]).rstrip())
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])

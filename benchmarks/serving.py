@@ -14,7 +14,6 @@ import argparse
 import atexit
 import http.client
 import json
-import os
 import re
 import signal
 import subprocess
@@ -25,8 +24,10 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
+import psutil
+from tabulate import tabulate
 
-from benchmarks.forms import RESULTS, record, table
+from benchmarks.forms import RESULTS, record
 from cdmae.collections.store import read_queries
 from cdmae.commands.answering import askable
 from cdmae.commands.configs import configured
@@ -81,12 +82,6 @@ def load(
     return np.array(answers)
 
 
-def processor_seconds(process: int) -> float:
-    """Return the processor time that a process has used."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def main() -> None:
     """Measure the server under load, and print a table of its systems."""
     parser = argparse.ArgumentParser(
@@ -104,21 +99,22 @@ def main() -> None:
     folder = place(config.results, "collection", collection=collection)
     queries = read_queries(folder, split)["text"].tolist()
     process, address = started(["--configfile", *files] if files else [])
+    server = psutil.Process(process.pid)
     atexit.register(process.kill)  # the server must not outlive a failed measurement
     rows = []
     for system in given.system or seeds.first(askable(config)):  # as served
         asked = {"system": system, "collection": collection}
         load(address, asked, queries, given.clients, 4)  # Java compiles its code
-        before = processor_seconds(process.pid)
+        before = sum(server.cpu_times()[:2])  # of the user and of the system
         seconds = load(address, asked, queries, given.clients, given.seconds)
-        cpu = (processor_seconds(process.pid) - before) / len(seconds)
+        cpu = (sum(server.cpu_times()[:2]) - before) / len(seconds)
         row = {"system": system, "queries_per_s": round(len(seconds) / given.seconds)}
         row |= {f"p{at}_ms": round(1000 * np.quantile(seconds, at / 100)) for at in (50, 95)}
         rows.append(row | {"cpu_ms": round(1000 * cpu, 1)})
     process.send_signal(signal.SIGTERM)
     process.wait()
     work = f"{given.clients} clients, {collection}"
-    print(f"{work}\n{table(rows)}")
+    print(f"{work}\n{tabulate(rows, 'keys')}")
     record(given.output, [{"task": "serving", "work": work} | row for row in rows])
 
 
