@@ -1,7 +1,7 @@
 # Shortcuts. The environment is what `./run test` made.
 PYTHON := .venv/bin/python
 
-.PHONY: help test unit mutants lint format smoke lock audit
+.PHONY: help test unit mutants lint format settings figure smoke lock audit
 
 help: # this list
 	@echo "make test     all tests                    (./run test)"
@@ -9,6 +9,8 @@ help: # this list
 	@echo "make mutants  break the library on purpose, one place at a time; the tests must notice (ONLY=losses: some)"
 	@echo "make lint     what a commit must pass"
 	@echo "make format   put the code into its form"
+	@echo "make settings write the list of settings in config/README.md"
+	@echo "make figure   draw docs/labels.svg from config/expected.csv"
 	@echo "make smoke    the whole pipeline on a tiny collection, in results/smoke/"
 	@echo "make lock     resolve envs/requirements.txt anew (UPGRADE=--upgrade: to the newest versions)"
 	@echo "make audit    known advisories about the locked packages"
@@ -31,6 +33,12 @@ format:
 	$(PYTHON) -m ruff check --fix .
 	$(PYTHON) -m ruff format .
 	$(PYTHON) -m snakefmt Snakefile workflow
+
+settings:
+	PYTHONPATH=. $(PYTHON) docs/settings.py
+
+figure:
+	$(PYTHON) docs/labels.py
 
 smoke:
 	./run --configfile config/smoke.yaml

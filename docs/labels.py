@@ -1,4 +1,4 @@
-"""Draw ``docs/labels.svg`` from ``config/expected.csv``: run ``python docs/labels.py``."""
+"""Draw ``docs/labels.svg`` from ``config/expected.csv``: run ``make figure``."""
 
 from pathlib import Path
 

@@ -56,8 +56,10 @@ def test_pages_show_the_expected_numbers():
 
 def test_the_figure_shows_the_expected_numbers(tmp_path):
     runpy.run_path(str(ROOT / "docs/labels.py"))["draw"](tmp_path / "labels.svg")
-    drawn = (tmp_path / "labels.svg").read_text()
-    assert drawn == (ROOT / "docs/labels.svg").read_text(), "run python docs/labels.py"
+    files = (tmp_path / "labels.svg", ROOT / "docs/labels.svg")
+    # the names of clipping paths are hashes of coordinates, whose last digit depends on the processor
+    drawn, kept = (re.sub(r"\bp[0-9a-f]{10}\b", "", file.read_text()) for file in files)
+    assert drawn == kept, "run make figure"
 
 
 def numbers(*rows):

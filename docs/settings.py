@@ -1,4 +1,4 @@
-"""Document every setting in ``config/README.md``: run ``python -m cdmae.config.reference``."""
+"""Document every setting in ``config/README.md``: run ``make settings``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cdmae.config import schema
 from cdmae.config.load import Written
 from cdmae.fields import kinds_of, show, tags
 
-README = Path(__file__).parents[2] / "config/README.md"
-MARK = "<!-- made by python -m cdmae.config.reference; a test checks that it is up to date -->\n"
+README = Path(__file__).parents[1] / "config/README.md"
+MARK = "<!-- made by docs/settings.py; a test checks that it is up to date -->\n"
 
 
 def page(text: str) -> str:
