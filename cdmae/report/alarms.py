@@ -7,11 +7,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from cdmae.config.kinds import TEACHERS
-from cdmae.formats import listed, percent, points, probability
+from cdmae.formats import listed
 from cdmae.report import columns
 from cdmae.report.columns import Column
 from cdmae.report.comparisons import Pair, tested
 from cdmae.report.facts import Facts
+from cdmae.report.notation import percent, points, probability
 
 CAUSES = (
     "Usual causes: a learning rate or a number of steps that suits random weights, not a finished "

@@ -13,7 +13,8 @@ from huggingface_hub import EvalResult, ModelCardData
 from cdmae.config.pretrained import HUB_NAME, divided
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import complete, link, read_json
-from cdmae.formats import count, markdown, measure_name, points, without_folders
+from cdmae.formats import count
+from cdmae.report.notation import markdown, measure_name, points, without_folders
 from cdmae.report.templates import fill
 
 README = "README.md"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from cdmae import formats
 from cdmae.evaluation.significance import Difference, pooled
+from cdmae.report import notation
 from cdmae.report.facts import GRADED, Facts, Target
 
 MOST_SETS = 4  # zero-shot collections that have a column each; more share one
@@ -24,7 +24,7 @@ class Column(NamedTuple):
     @property
     def unit(self) -> str:
         """Return the measure's name in tables."""
-        return formats.measure_name(self.measure)
+        return notation.measure_name(self.measure)
 
     @property
     def head(self) -> str:

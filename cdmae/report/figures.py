@@ -13,7 +13,7 @@ import matplotlib as mpl
 import pandas as pd
 from markupsafe import Markup, escape
 
-from cdmae.formats import printable
+from cdmae.report.notation import printable
 
 mpl.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402 (after the choice of a backend)

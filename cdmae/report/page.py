@@ -12,13 +12,13 @@ from markupsafe import Markup
 from cdmae.circumstances import circumstances
 from cdmae.config.schema import Config
 from cdmae.files import complete, write_json, write_text
-from cdmae.formats import printable
 from cdmae.report import frames as frames_module
 from cdmae.report import tables
 from cdmae.report.alarms import alarms
 from cdmae.report.comparisons import EVERY_PAIR
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
+from cdmae.report.notation import printable
 from cdmae.report.paper import exhibits
 from cdmae.report.sections.all_measures import measures
 from cdmae.report.sections.differences import differences, shown

@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 from pandas.io.formats.style import Styler
 
-from cdmae import formats
+from cdmae.report import notation
 
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 BOLD = "font-weight: bold"
@@ -20,8 +20,8 @@ TEX = {
     "→": r"$\rightarrow$",
     "∞": r"$\infty$",
     PLUS_MINUS: r"$\pm$",
-    formats.MINUS: "$-$",
-    formats.NONE: "--",
+    notation.MINUS: "$-$",
+    notation.NONE: "--",
 }
 
 
@@ -61,7 +61,7 @@ def latex(frame: pd.DataFrame, caption: str, *, best: Iterable[str] = ()) -> str
 
 def markdown(frame: pd.DataFrame, caption: str, *, plain: Sequence[str] = ()) -> str:
     """Format a frame as Markdown below its title; plain: the columns that are Markdown already."""
-    cells = frame.fillna(formats.NONE).map(formats.markdown)
+    cells = frame.fillna(notation.NONE).map(notation.markdown)
     cells[[*plain]] = frame[[*plain]]
     sides = ["left", *["right"] * (frame.shape[1] - 1)]
     table = cells.to_markdown(index=False, colalign=sides, disable_numparse=True)
@@ -76,12 +76,12 @@ def _styled(frame: pd.DataFrame, best: Iterable[str], escape: str) -> Styler:
         if numbers.nunique() > 1:
             bold = [BOLD if each == numbers.max() else "" for each in numbers]
             style.apply(lambda _, bold=bold: bold, subset=[name])
-    style.format(escape=escape, na_rep=formats.NONE)
+    style.format(escape=escape, na_rep=notation.NONE)
     return style.format_index(escape=escape, axis=1)
 
 
 def number(text: object) -> float:
     """Read the number at the beginning of a cell, such as ``10.2 ±0.3``; nan without one."""
-    plain = str(text).replace(formats.MINUS, "-").replace(",", "")
+    plain = str(text).replace(notation.MINUS, "-").replace(",", "")
     found = re.match(r"[-+]?\d*\.?\d+", plain)
     return float(found[0]) if found else float("nan")

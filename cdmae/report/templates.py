@@ -1,8 +1,8 @@
 """Fill jinja2 templates: the page of the report, model cards, and the server's pages.
 
-Values are escaped in HTML, an unknown name is an error, and the functions of `cdmae.formats` are
-filters. The style sheets are next to this module; colours.css has a light and a dark form of each
-colour.
+Values are escaped in HTML, an unknown name is an error, and the functions of `cdmae.formats` and
+`cdmae.report.notation` are filters. The style sheets are next to this module; colours.css has a
+light and a dark form of each colour.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import jinja2
 import yaml
 
 from cdmae import formats
+from cdmae.report import notation
 
 FOLDER = Path(__file__).with_name("templates")
 
@@ -25,7 +26,8 @@ def environment(*folders: Path) -> jinja2.Environment:
         autoescape=jinja2.select_autoescape(["html.j2"]),
         undefined=jinja2.StrictUndefined,
     )
-    made.filters |= {name: value for name, value in vars(formats).items() if callable(value)}
+    named = vars(formats) | vars(notation)
+    made.filters |= {name: value for name, value in named.items() if callable(value)}
     made.filters["yaml"] = lambda value, width=80: yaml.safe_dump(
         value, sort_keys=False, allow_unicode=True, width=width
     )

@@ -13,7 +13,7 @@ from synthetic_run import plain, tables_of
 from cdmae import formats
 from cdmae.evaluation.significance import corrected, pooled
 from cdmae.files import write_json
-from cdmae.report import frames, page
+from cdmae.report import frames, notation, page
 
 SEEDS = (42, 43, 44)
 DEV, TEST = ("pydocs", "dev"), ("pydocs", "test")
@@ -94,7 +94,7 @@ def numbers(gap):
 
 
 def words_of_p(row):
-    return formats.plain_spaces(formats.probability(row["p"]))
+    return formats.plain_spaces(notation.probability(row["p"]))
 
 
 def test_the_results_are_the_means_of_the_measures_by_seed(values, files):
@@ -171,7 +171,10 @@ def test_every_number_of_a_table_is_in_the_files(files, text):
         for row in tables.pop(caption).to_dict("records"):
             own = expected.pop((row["system"], row["reference"]))
             p = words_of_p(own).removeprefix("p ").removeprefix("= ")
-            numbers = [formats.signed(own["difference"]), formats.interval(own["low"], own["high"])]
+            numbers = [
+                notation.signed(own["difference"]),
+                notation.interval(own["low"], own["high"]),
+            ]
             assert [row["difference"], row["95 % interval"], row["p"]] == [*numbers, p]
             assert row["question"] == own["question"]
     assert not expected
@@ -187,7 +190,7 @@ def test_every_number_of_a_table_is_in_the_files(files, text):
     for row in tables.pop("Claims of the paper, scored here").to_dict("records"):
         pair = re.match(r"(\S+) over (\S+): pydocs test, MRR@10", row["compared"])
         if pair:
-            assert row["here"] == formats.signed(rows.loc[pair.groups(), "difference"])
+            assert row["here"] == notation.signed(rows.loc[pair.groups(), "difference"])
             claims += 1
     assert claims > 3
     assert list(tables) == ["Collections"]
@@ -200,15 +203,15 @@ def test_the_numbers_of_the_sentences_are_in_the_files(files, text):
     assert verdicts[0] == f"fused: MRR@10 {shown(files, 'fused', [TEST])} on pydocs test"
     over = rows[(rows["kind"] == "every pair") & (rows["reference"] == "bm25")]
     over = over[over["system"] == "fused"].iloc[0]
-    interval = formats.interval(over["low"], over["high"])
-    assert f"fused scores {formats.signed(over['difference'])} points compared with bm25" in words
+    interval = notation.interval(over["low"], over["high"])
+    assert f"fused scores {notation.signed(over['difference'])} points compared with bm25" in words
     assert f"(interval {interval}, {words_of_p(over)})" in words
     masks = rows[rows["kind"] == "planned"].iloc[0]
-    interval = formats.interval(masks["low"], masks["high"])
+    interval = notation.interval(masks["low"], masks["high"])
     assert f"95 % interval {interval}, {words_of_p(masks)}, " in words
-    points = formats.points(abs(masks["difference"]))
+    points = notation.points(abs(masks["difference"]))
     said = {"better": f"Yes, by {points} points.", "worse": f"No: it lost {points} points."}
-    signed = formats.signed(masks["difference"])
+    signed = notation.signed(masks["difference"])
     said["open"] = f"No difference found: {signed} points, {words_of_p(masks)}."
     assert verdicts[1] == said[masks["verdict"]]
 
@@ -224,7 +227,7 @@ def test_the_files_for_papers_have_the_same_cells_and_a_command_per_row(run, fil
     assert f"% cdmae-stage1: {command}\n" in tex and f"<code>{command}</code>" in text
     assert mean.replace("±", r"$\pm$") in tex and r"\toprule" in tex and r"\bfseries" in tex
     planned = files["comparisons"].query("kind == 'planned'")
-    assert formats.signed(planned["difference"].iloc[0]) in markdown
+    assert notation.signed(planned["difference"].iloc[0]) in markdown
 
 
 def test_the_results_keep_names_that_look_like_numbers_or_gaps(tmp_path):

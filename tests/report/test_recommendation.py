@@ -10,7 +10,7 @@ from cdmae.commands import answering
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
-from cdmae.report import alarms, columns, comparisons, costs, page
+from cdmae.report import alarms, columns, comparisons, costs, notation, page
 from cdmae.report.facts import Facts, Target
 from cdmae.report.sections.use import use
 
@@ -157,9 +157,9 @@ def test_alarms_are_the_first_lines_and_name_whom_a_bad_teacher_taught(tmp_path)
     first = plain(main[: main.index('<section id="use"')])
     assert "at step 99 the outputs are < 5 times closer together. It taught cdmae-stage3" in first
     gap = comparisons.named(run, columns.reported(run))["cdmae-reranker", "cdmae-stage2"]
-    assert f"{formats.points(-gap.difference)} points below cdmae-stage2" in first
+    assert f"{notation.points(-gap.difference)} points below cdmae-stage2" in first
     assert (
-        formats.plain_spaces(formats.probability(gap.p)) in first and "cdmae-stage2:" not in first
+        formats.plain_spaces(notation.probability(gap.p)) in first and "cdmae-stage2:" not in first
     )
 
 
@@ -187,7 +187,7 @@ def test_a_retriever_below_its_published_checkpoint_is_named_with_p(tmp_path):
     gap = columns.difference(run, columns.reported(run), "cdmae-stage1", "published")
     found = {one.name: one for one in alarms.alarms(run)}
     words = found["cdmae-stage1"].words
-    assert formats.probability(gap.p) in words and formats.points(-gap.difference) in words
+    assert notation.probability(gap.p) in words and notation.points(-gap.difference) in words
     assert "Usual causes" in found["cdmae-stage1"].causes
     assert "cdmae-stage3:" in found
 

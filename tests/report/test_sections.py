@@ -16,6 +16,7 @@ from cdmae import circumstances, formats
 from cdmae.config.schema import Config
 from cdmae.fields import parse
 from cdmae.files import write_json
+from cdmae.report import notation
 from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write
 from cdmae.runs import read_run
@@ -119,8 +120,8 @@ def test_many_zero_shot_collections_become_rows_and_forums_are_one(tmp_path):
     means = {name: mean(run, "bm25", Target(name, "test"), "nDCG@10") for name in names}
     forums = (means["cqadupstack-tex"] + means["cqadupstack-unix"]) / 2
     whole = (sum(means[name] for name in names[:9]) + forums) / 10
-    assert table["cqadupstack"] == formats.points(forums)
-    assert table["zero-shot average"] == formats.points(whole)
+    assert table["cqadupstack"] == notation.points(forums)
+    assert table["zero-shot average"] == notation.points(whole)
     overview = next(iter(found.values()))
     assert "mean of 10 collections" in overview.columns and len(overview.columns) < 9
 
@@ -176,12 +177,12 @@ def test_systems_that_differ_in_their_labels_alone_are_a_line_per_pre_training(t
 @pytest.mark.parametrize(
     ("function", "value", "text"),
     [
-        (formats.points, 0.1512, "15.1"),
-        (formats.signed, -0.0314, "\N{MINUS SIGN}3.1"),
-        (formats.signed, -0.0001, "0.0"),
-        (formats.probability, 0.0002, "p < .001"),
-        (formats.probability, 0.0497, "p = .0497"),
-        (partial(formats.interval, -0.013), -0.00004, "\N{MINUS SIGN}1.3 to \N{MINUS SIGN}0.004"),
+        (notation.points, 0.1512, "15.1"),
+        (notation.signed, -0.0314, "\N{MINUS SIGN}3.1"),
+        (notation.signed, -0.0001, "0.0"),
+        (notation.probability, 0.0002, "p < .001"),
+        (notation.probability, 0.0497, "p = .0497"),
+        (partial(notation.interval, -0.013), -0.00004, "\N{MINUS SIGN}1.3 to \N{MINUS SIGN}0.004"),
         (formats.duration, 59.7, "1 min"),
         (formats.duration, 12000, "3 h 20 min"),
     ],

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
-from cdmae.report import columns
+from cdmae.report import columns, notation
 from cdmae.report.comparisons import OBJECTIVE, Pair, planned, retrievers, tested
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
@@ -61,14 +61,14 @@ def _gain(claim: Any, facts: Facts) -> dict[str, str] | None:
     if not gap:
         return None
     once = " (one training)" if gap.significant and gap.seeds == 1 else ""
-    paper = formats.NONE
+    paper = notation.NONE
     if claim.better:
         better, worse = (published.tables()[table][row] for row in (claim.better, claim.worse))
-        paper = formats.signed((better.values[key] - worse.values[key]) / 100)
+        paper = notation.signed((better.values[key] - worse.values[key]) / 100)
     return {
         "outcome": OUTCOMES[gap.verdict] + once,
         "paper": paper,
-        "here": formats.signed(gap.difference),
+        "here": notation.signed(gap.difference),
         "95 % interval": shown_interval(*gap.interval),
         "compared": f"{' over '.join(pair)}: {column.head}",
     }
@@ -98,7 +98,7 @@ def fewer_stop_words(masks: dict[str, Any]) -> dict[str, str]:
     return {
         "outcome": OUTCOMES["open" if abs(more) < FEWER else verdict],
         "paper": "40 %",
-        "here": " → ".join(map(formats.percent, shares)),
-        "95 % interval": formats.NONE,
+        "here": " → ".join(map(notation.percent, shares)),
+        "95 % interval": notation.NONE,
         "compared": "uniform against importance-aware masks",
     }

@@ -18,7 +18,7 @@ from cdmae import formats
 from cdmae.config import systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.report import columns, frames
+from cdmae.report import columns, frames, notation
 from cdmae.report.columns import Column
 from cdmae.report.facts import Facts, Target
 from cdmae.report.frames import Frames
@@ -44,7 +44,7 @@ class Table(NamedTuple):
     def texts(self) -> pd.DataFrame:
         """Round the numbers; a dash where a line has none."""
         return self.numbers.map(
-            lambda cell: formats.points(cell / 100) if isinstance(cell, float) else cell
+            lambda cell: notation.points(cell / 100) if isinstance(cell, float) else cell
         )
 
 

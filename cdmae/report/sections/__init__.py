@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from cdmae import formats
+from cdmae.report import notation
 from cdmae.report.facts import Facts
 from cdmae.report.figures import GREY, SERIES
 from cdmae.report.frames import Mean
@@ -27,10 +27,10 @@ def colour(facts: Facts, encoder: str) -> str:
 def shown_mean(mean: Mean) -> str:
     """Format a mean in points, with its standard deviation over the seeds if there are several."""
     if mean.seeds < 2:
-        return formats.points(mean.value)
-    return f"{formats.points(mean.value)} {PLUS_MINUS}{100 * mean.deviation:.1f}"
+        return notation.points(mean.value)
+    return f"{notation.points(mean.value)} {PLUS_MINUS}{100 * mean.deviation:.1f}"
 
 
 def shown_interval(low: float, high: float) -> str:
     """Format an interval; a dash for a single query, which allows no inference."""
-    return formats.NONE if math.isnan(low) else formats.interval(low, high)
+    return notation.NONE if math.isnan(low) else notation.interval(low, high)

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
-from cdmae.report import columns, figures, tables
+from cdmae.report import columns, figures, notation, tables
 from cdmae.report.comparisons import BASELINE, PLANNED, QUESTION, Pair, masking
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
@@ -44,16 +44,16 @@ def differences(facts: Facts, frames: Frames) -> dict[str, Any] | None:
 def shown(rows: pd.DataFrame) -> pd.DataFrame:
     """Format comparisons for a table: system first, then the question, numbers in points."""
     intervals = list(map(shown_interval, rows["low"], rows["high"]))
-    p = [formats.plain_spaces(formats.probability(value)) for value in rows["p"]]
+    p = [formats.plain_spaces(notation.probability(value)) for value in rows["p"]]
     return pd.DataFrame(
         {
             "system": rows["system"],
             "reference": rows["reference"],
             "question": rows["question"],
-            "difference": rows["difference"].map(formats.signed),
+            "difference": rows["difference"].map(notation.signed),
             "95 % interval": intervals,
             "p": [text.removeprefix("p ").removeprefix("= ") for text in p],
-            "seeds": [str(seeds) if seeds else formats.NONE for seeds in rows["seeds"]],
+            "seeds": [str(seeds) if seeds else notation.NONE for seeds in rows["seeds"]],
         }
     )
 

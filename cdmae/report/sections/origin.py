@@ -10,7 +10,7 @@ import pandas as pd
 from cdmae import formats
 from cdmae.config import seeds
 from cdmae.layout import place
-from cdmae.report import tables
+from cdmae.report import notation, tables
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
 
@@ -35,7 +35,7 @@ def setup(facts: Facts, frames: Frames) -> dict[str, Any]:
 
 def command(facts: Facts, system: str) -> str:
     """Return the command that makes a system's numbers, of all seeds, and nothing else."""
-    results = formats.without_folders(facts.config.results)
+    results = notation.without_folders(facts.config.results)
     names = [name for name in seeds.replicate(facts.config).systems if seeds.base(name) == system]
     files = [place(results, "measured", system=name) for name in names]
     words = facts.circumstances.get("origin", {}).get("command", [])
@@ -49,7 +49,7 @@ def command(facts: Facts, system: str) -> str:
         is_value = before in KEPT or "=" in word or word.endswith((".yaml", ".yml"))
         if is_kept and (is_option or is_value):
             options.append(word)
-    return formats.command_line(["./run", *files, *options])
+    return notation.command_line(["./run", *files, *options])
 
 
 def _collections(facts: Facts) -> pd.DataFrame:

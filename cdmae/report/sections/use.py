@@ -10,7 +10,7 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.config.splits import FEW
-from cdmae.report import columns, tables
+from cdmae.report import columns, notation, tables
 from cdmae.report.comparisons import EVERY_PAIR
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
@@ -109,7 +109,7 @@ def with_costs(facts: Facts, frames: Frames) -> pd.DataFrame:
 def _number(value: float) -> str:
     """Format a cost with at least two significant digits."""
     if math.isnan(value):
-        return formats.NONE
+        return notation.NONE
     if value >= 100 or value == 0:
         return formats.count(value)
     return f"{value:.1f}" if value >= 1 else f"{value:.2g}"
