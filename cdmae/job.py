@@ -136,29 +136,26 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def on_targets(job: Any) -> dict[str, Any]:
-    """Return the arguments of a function that searches or measures targets.
+    """Return the arguments of a function that searches or measures splits of collections.
 
-    The targets are pairs of a collection and a split. ``folders`` has the distinct collections of
-    the job, ``names``, ``collections``, ``splits`` and ``outputs`` have an item per target, and
-    ``runs`` and ``candidates`` a run of every system for the first target, then for the second one.
+    ``targets`` has a `Target` for each pair of a collection and a split in ``settings.targets``,
+    with the runs of every system in the input ``runs``. ``folders`` has the distinct collections.
     """
-    targets = job.params.settings["targets"]
+    from cdmae.runs import Target
+
     read = [Path(file).parent for file in job.input.get("collections", [])]
     folders = {folder.name: folder for folder in read}
-    files = [f"{collection}.{split}.parquet" for collection, split in targets]
-    found: dict[str, Any] = {
-        "folders": list(folders.values()),
-        "names": [collection for collection, _ in targets],
-        "collections": [folders.get(collection) for collection, _ in targets],
-        "splits": [split for _, split in targets],
-    }
-    for name in {"runs", "candidates"} & set(job.input.keys()):
-        found[name] = [Path(folder, file) for file in files for folder in _all(job.input[name])]
+    systems = _all(job.input.get("runs", []))
     output = job.output.get("runs")
     if output:
         Path(output).mkdir(exist_ok=True)
-        found["outputs"] = [Path(output, file) for file in files]
-    return found
+    targets = []
+    for name, split in job.params.settings["targets"]:
+        file = f"{name}.{split}.parquet"
+        runs = tuple(Path(system, file) for system in systems)
+        written = Path(output, file) if output else None
+        targets.append(Target(name, split, folders.get(name), runs, written))
+    return {"folders": list(folders.values()), "targets": targets}
 
 
 def _all(paths: Any) -> list[str]:

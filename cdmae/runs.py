@@ -63,6 +63,21 @@ class Run:
         )
 
 
+@dataclass(frozen=True)
+class Target:
+    """Name a split of a collection, with the files of a job about it.
+
+    folder: the collection's. runs: of the systems that the job reads. output: the run that it
+    writes.
+    """
+
+    collection: str
+    split: str
+    folder: Path | None = None
+    runs: tuple[Path, ...] = ()
+    output: Path | None = None
+
+
 def write_run(path: Path | str, run: Run) -> None:
     """Write a run, one row per query."""
     starts = pa.array(run.starts, pa.int64())

@@ -16,6 +16,7 @@ from snakemake.iocontainers import Namedlist
 
 from cdmae.fields import Whole, settings
 from cdmae.job import arguments, on_targets
+from cdmae.runs import Target
 
 ROOT = Path(__file__).resolve().parent.parent
 # A job as Snakemake gives it to a script, with a file beside it as its input.
@@ -114,11 +115,11 @@ def test_runs_are_listed_target_by_target(tmp_path):
     written = named(runs=str(tmp_path / "evaluated"))
     found = on_targets(job(input=read, output=written, params=named(settings={"targets": targets})))
     assert found["folders"] == [Path("c/docs"), Path("c/more")]
-    assert found["collections"] == [Path("c/docs"), Path("c/docs"), Path("c/more")]
-    assert found["splits"] == ["dev", "test", "test"]
     files = ["docs.dev.parquet", "docs.test.parquet", "more.test.parquet"]
-    assert found["runs"] == [Path(f"r/{name}/evaluated", file) for file in files for name in "ab"]
-    assert found["outputs"] == [tmp_path / "evaluated" / file for file in files]
+    for (name, split), file, target in zip(targets, files, found["targets"], strict=True):
+        runs = (Path("r/a/evaluated", file), Path("r/b/evaluated", file))
+        written = tmp_path / "evaluated" / file
+        assert target == Target(name, split, Path("c", name), runs, written)
 
 
 def test_a_state_is_named_by_settings_code_and_the_content_of_the_inputs(tmp_path):

@@ -23,8 +23,9 @@ from cdmae.collections.store import count_passages, stream_passages
 from cdmae.files import link_folder, read_json, write_json
 from cdmae.languages import scripts
 from cdmae.log import say
-from cdmae.retrieval import asking, lucene, targets
-from cdmae.runs import Run
+from cdmae.retrieval import asking, lucene
+from cdmae.retrieval.targets import search as search_targets
+from cdmae.runs import Run, Target
 from cdmae.tokens.tokenise import Texts
 
 if TYPE_CHECKING:
@@ -100,9 +101,7 @@ def write_runs(
     mined: list[Path],
     indexes: Path,
     languages: dict[str, str],
-    collections: list[Path],
-    splits: list[str],
-    outputs: list[Path],
+    targets: list[Target],
     depth: int,
     k1: float,
     b: float,
@@ -113,8 +112,7 @@ def write_runs(
     folders: the distinct collections; passages: for each, the file of the passages that are
     indexed, its own or another collection's. indexes: the folder for the indexes. languages: by the
     name of a collection, see `build`. mined: folders of indexes from searches for negatives, which
-    are linked. collections, splits, outputs: one per target. Returns the seconds of the search
-    alone.
+    are linked. Returns the seconds of the search alone.
     """
     known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
     shared: dict[Path, Path] = {}  # the index of each file of passages
@@ -127,10 +125,10 @@ def write_runs(
         shared.setdefault(source.resolve(), indexes / folder.name)
     began = time.monotonic()
 
-    def find(number: int, texts: list[str], depth: int) -> Run:
-        return search(indexes / collections[number].name, texts, depth, k1, b, threads)
+    def find(target: Target, texts: list[str], depth: int) -> Run:
+        return search(indexes / target.collection, texts, depth, k1, b, threads)
 
-    targets.search(collections, splits, outputs, depth, find)
+    search_targets(targets, depth, find)
     return time.monotonic() - began
 
 

@@ -22,7 +22,7 @@ from cdmae.log import Progress
 from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.retrieval import asking, ranking, vectors
-from cdmae.runs import Run, read_run, write_run
+from cdmae.runs import Run, Target, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.tokens.tokenise import Tokeniser
 from cdmae.training import setup
@@ -110,38 +110,38 @@ def teacher(
 def rerank(
     *,
     model: Path,
-    collections: list[Path],
+    targets: list[Target],
+    folders: list[Path],
     tokens: list[Path],
-    splits: list[str],
-    lengths: list[int],
-    runs: list[Path],
+    lengths: dict[str, int],
     depth: int,
-    outputs: list[Path],
     threads: int = 1,
     code: Mapping[str, str] | None = None,
 ) -> None:
     """Rerank the best `depth` passages of each run; the others follow in their original order.
 
-    collections, splits, lengths, runs, outputs: one per target; tokens: one folder per collection.
-    Pairs are cut at the target's length, or at the model's own limit if the length is 0. The scores
-    of the other passages decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall
-    beyond `depth` stays the same. A killed job resumes after its last piece, unless the `code` has
+    targets: with the run of one system each. folders, tokens: of the distinct collections. lengths:
+    where pairs are cut, by collection; by default at the model's own limit. The scores of the other
+    passages decrease in steps of 1 from the lowest reranked score, as in SimLM. Recall beyond
+    `depth` stays the same. A killed job resumes after its last piece, unless the `code` has
     changed.
     """
     setup.set_up(threads)
     judge = load(model)
-    folders = dict(zip(dict.fromkeys(collections), tokens, strict=True))
-    targets = zip(collections, splits, lengths, runs, outputs, strict=True)
-    key = [digest(model), [digest(path) for path in runs], lengths, depth, PIECE, code]
-    folder = vectors.pieces(outputs[0].parent, key)
-    for number, (collection, split, length, path, output) in enumerate(targets):
-        passages = read_tokens(folders[collection])
-        checkpoint.check_tokens(judge, passages.word_starts, str(folders[collection]))
-        queries = sequences.queries_of(collection, split, model)
-        label = f"rerank {collection.name}"
-        kept = f"{folder}/{number:03d}-"
-        cut = checkpoint.at(judge, length)
-        write_run(output, reorder(cut, queries, passages, read_run(path), depth, label, kept))
+    tokenised = dict(zip(folders, tokens, strict=True))
+    runs = [digest(target.runs[0]) for target in targets]
+    key = [digest(model), runs, lengths, depth, PIECE, code]
+    pieces = vectors.pieces(targets[0].output.parent, key)
+    for number, target in enumerate(targets):
+        path = tokenised[target.folder]
+        passages = read_tokens(path)
+        checkpoint.check_tokens(judge, passages.word_starts, str(path))
+        queries = sequences.queries_of(target.folder, target.split, model)
+        run = read_run(target.runs[0])
+        label = f"rerank {target.collection}"
+        kept = f"{pieces}/{number:03d}-"
+        cut = checkpoint.at(judge, lengths.get(target.collection, 0))
+        write_run(target.output, reorder(cut, queries, passages, run, depth, label, kept))
 
 
 def load(model: Path) -> Model:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.files import link_folder, write_json
-from cdmae.retrieval import asking, impacts, kinds, sparsity, targets
+from cdmae.retrieval import asking, impacts, kinds, sparsity
 from cdmae.retrieval.asking import Question
 from cdmae.retrieval.impacts import Impacts
 from cdmae.retrieval.shards import Shards, Vectors
+from cdmae.retrieval.targets import search as search_targets
 from cdmae.retrieval.vectors import keep_vectors, pieces_of, read_vectors, write_vectors
-from cdmae.runs import Run, read_run
+from cdmae.runs import Run, Target, read_run
 from cdmae.training import ranks, setup
 
 
@@ -56,11 +57,8 @@ def write_runs(
     b: float = 0.9,
     keep: bool = True,
     vectors: Path,
-    collections: list[Path],
-    splits: list[str],
-    outputs: list[Path],
+    targets: list[Target],
     depth: int,
-    candidates: list[Path],
     candidates_depth: int = 0,
     threads: int = 1,
     code: Mapping[str, str] | None = None,
@@ -76,9 +74,9 @@ def write_runs(
     system for training queries, which are linked instead of encoding a collection again. code: as
     in `retrieval.vectors.write_vectors`.
 
-    collections, splits, outputs: one per target. candidates: one run per target with the passages
-    to score; none: all passages are scored. With several GPUs, a process per GPU encodes, and the
-    first searches. Returns the seconds of the search alone.
+    targets: with the run whose best `candidates_depth` passages are scored, or without a run: all
+    passages are scored. With several GPUs, a process per GPU encodes, and the first searches.
+    Returns the seconds of the search alone.
     """
     known = {path.name: path for folder in mined for path in folder.iterdir() if path.is_dir()}
     shared: dict[tuple[Path, int], Path] = {}  # the vectors of each file of passages at a length
@@ -110,30 +108,29 @@ def write_runs(
     system = encoder | ({"model": model} if model else {})
     weights = {}  # of the queries of each target, if they are sparse
 
-    def find(number: int, texts: list[str], depth: int) -> Run:
-        name = collections[number].name
+    def find(target: Target, texts: list[str], depth: int) -> Run:
+        name = target.collection
         queries = asking.encoder(system, lengths.get(name, 0), threads).queries(texts)
         if kinds.of(queries) is kinds.sparse:
-            weights[number] = queries
-        among = read_run(candidates[number]).best(candidates_depth) if candidates else None
+            weights[target] = queries
+        candidates = read_run(target.runs[0]).best(candidates_depth) if target.runs else None
         return search(
             queries,
             read_vectors(vectors / name),
             depth,
-            candidates=among,
+            candidates=candidates,
             threads=threads,
             device=str(setup.device()),
         )
 
-    targets.search(collections, splits, outputs, depth, find)
+    search_targets(targets, depth, find)
     seconds = time.monotonic() - began
     rows = []
-    for number, queries in weights.items():
-        name = collections[number].name
-        found = sparsity.measure(queries, vectors / name)
-        rows.append({"collection": name, "split": splits[number], **found})
+    for target, queries in weights.items():
+        found = sparsity.measure(queries, vectors / target.collection)
+        rows.append({"collection": target.collection, "split": target.split, **found})
     if rows:
-        write_json(outputs[0].parent / "sparsity.json", rows)
+        write_json(targets[0].output.parent / "sparsity.json", rows)
     if not keep:
         for path in (*vectors.iterdir(), pieces_of(vectors)):
             shutil.rmtree(path)

@@ -21,26 +21,20 @@ import pyarrow.parquet as pq
 from cdmae.collections.store import EXCLUDED, read_passages, read_queries, take_passages
 from cdmae.log import say
 from cdmae.models.ragged import starts_of
-from cdmae.runs import Run, write_run
+from cdmae.runs import Run, Target, write_run
 
-# (number of a target, texts of its queries, depth) -> their run
-Find = Callable[[int, list[str], int], Run]
+# (a target, texts of its queries, depth) -> their run
+Find = Callable[[Target, list[str], int], Run]
 
 
-def search(
-    collections: Sequence[Path],
-    splits: Sequence[str],
-    outputs: Sequence[Path],
-    depth: int,
-    find: Find,
-) -> None:
-    """Write a run of `depth` passages per query for each target, a split of a collection."""
-    for number, (collection, split) in enumerate(zip(collections, splits, strict=True)):
-        queries = read_queries(collection, split)
-        excluded = left_out(collection, split, queries)
+def search(targets: Sequence[Target], depth: int, find: Find) -> None:
+    """Write a run of `depth` passages per query for each target."""
+    for target in targets:
+        queries = read_queries(target.folder, target.split)
+        excluded = left_out(target.folder, target.split, queries)
         extra = int(np.bincount(excluded[:, 0]).max(initial=0))
-        run = find(number, queries["text"].tolist(), depth + extra)
-        write_run(outputs[number], without(run, excluded, depth))
+        run = find(target, queries["text"].tolist(), depth + extra)
+        write_run(target.output, without(run, excluded, depth))
 
 
 def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:

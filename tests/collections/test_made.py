@@ -8,7 +8,7 @@ from cdmae.collections.sources import expanded, joined, pseudo
 from cdmae.collections.store import write_collection
 from cdmae.errors import InputError
 from cdmae.retrieval import bm25
-from cdmae.runs import read_run
+from cdmae.runs import Target, read_run
 
 FIRST = "A heap is a binary tree. Its smallest element is always the root, at index zero."
 LONG = " ".join(f"word{place}" for place in range(40))
@@ -156,7 +156,7 @@ def test_bm25_answers_the_collections_queries_from_the_expanded_passages(tmp_pat
     write_collection(tmp_path / "docs", settings.base.load())
     bm25.write_runs(
         folders=[tmp_path / "docs"], passages=[tmp_path / "out/passages.parquet"], languages={"docs": "en"}, mined=[],
-        indexes=tmp_path / "indexes", collections=[tmp_path / "docs"], splits=["test"], outputs=[tmp_path / "run"],
+        indexes=tmp_path / "indexes", targets=[Target("docs", "test", tmp_path / "docs", output=tmp_path / "run")],
         depth=10, k1=0.9, b=0.4,
     )  # fmt: skip
     assert read_run(tmp_path / "run").ranked(0)[0].tolist() == [0]

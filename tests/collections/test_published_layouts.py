@@ -23,7 +23,7 @@ from cdmae.retrieval import bm25, external
 from cdmae.retrieval.kinds import read_shards
 from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import write_vectors
-from cdmae.runs import read_run
+from cdmae.runs import Target, read_run
 
 ROOT = Path(__file__).resolve().parents[2]
 NFCORPUS = Path(os.environ.get("CDMAE_PUBLISHED", ROOT / "data/published"), "nfcorpus.zip")
@@ -224,7 +224,7 @@ def test_bm25_on_beir_s_nfcorpus_equals_the_published_numbers(tmp_path):
     docs = nfcorpus(tmp_path)
     bm25.write_runs(
         folders=[docs], passages=[docs / "passages.parquet"], mined=[], indexes=tmp_path / "index",
-        languages={"docs": "en"}, collections=[docs], splits=["test"], outputs=[tmp_path / "run"],
+        languages={"docs": "en"}, targets=[Target("docs", "test", docs, output=tmp_path / "run")],
         depth=1000, k1=0.9, b=0.4,
     )  # fmt: skip
     found = means(read_run(tmp_path / "run"), docs, "nDCG@10", "R@100")

@@ -12,7 +12,7 @@ from cdmae.collections.store import table_of
 from cdmae.errors import InputError
 from cdmae.retrieval import bm25, lucene
 from cdmae.retrieval.asking import Question
-from cdmae.runs import read_run
+from cdmae.runs import Target, read_run
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "koi", "lark"]
 
@@ -142,8 +142,8 @@ def test_collections_with_the_same_passages_share_an_index(tmp_path, monkeypatch
     bm25.write_runs(
         folders=folders, passages=[folder / "passages.parquet" for folder in folders], mined=[],
         indexes=tmp_path / "indexes", languages={"docs": "en", "asked": "en"},
-        collections=folders, splits=["test", "test"], outputs=[tmp_path / "1", tmp_path / "2"],
+        targets=[Target(path.name, "test", path, output=tmp_path / path.name[0]) for path in folders],
         depth=2, k1=0.9, b=0.4,
     )  # fmt: skip
     assert len(built) == 1
-    assert [read_run(tmp_path / name).passages.tolist() for name in ("1", "2")] == [[0], [1]]
+    assert [read_run(tmp_path / name).passages.tolist() for name in ("d", "a")] == [[0], [1]]

@@ -17,7 +17,7 @@ from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import reranking, search, vectors
 from cdmae.retrieval.vectors import read_vectors
-from cdmae.runs import Run, read_run, write_run
+from cdmae.runs import Run, Target, read_run, write_run
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.tokenise import Tokeniser
 
@@ -111,14 +111,14 @@ def test_several_processes_share_the_encoding_and_write_the_vectors_of_one(
         assert path.read_bytes() == (tmp_path / "one" / path.name).read_bytes()
 
 
-def searched(tiny, model, folder, **more):
+def searched(tiny, model, folder, runs=(), **more):
     """Write the run of a retriever, with its vectors in the same folder; return its path."""
     files = {"folders": [tiny.collection], "tokens": [tiny.tokens], "lengths": {}}
-    on = {"collections": [tiny.collection], "splits": ["train"], "depth": 10}
-    how = {"encoder": OWN, "model": model, "mined": [], "candidates": []} | more
+    how = {"encoder": OWN, "model": model, "mined": [], "depth": 10} | more
     folder.mkdir(exist_ok=True)
     run = folder / "run.parquet"
-    search.write_runs(**how, **files, **on, vectors=folder / "vectors", outputs=[run])
+    target = Target(tiny.collection.name, "train", tiny.collection, runs, run)
+    search.write_runs(**how, **files, vectors=folder / "vectors", targets=[target])
     return run
 
 
@@ -137,7 +137,7 @@ def test_vectors_that_are_linked_or_not_kept_leave_the_same_run(retriever, tiny,
 def test_of_candidates_the_best_are_searched(tiny, tmp_path):
     model = untrained(tmp_path / "model", tiny.encoder, stage("multi"))
     candidates = read_run(tiny.negatives)
-    more = {"candidates": [tiny.negatives], "candidates_depth": 3}
+    more = {"runs": (tiny.negatives,), "candidates_depth": 3}
     found = read_run(searched(tiny, model, tmp_path / "of", **more))
     for query in range(len(found)):
         assert set(found.ranked(query)[0]) == set(candidates.ranked(query)[0][:3])
@@ -150,7 +150,7 @@ def test_collections_of_the_same_passages_share_vectors_of_one_length(retriever,
         folder.mkdir()
         (folder / "passages.parquet").symlink_to(tiny.collection / "passages.parquet")
     how = {"encoder": OWN, "model": retriever, "lengths": {"shorter": 9}, "vectors": tmp_path / "v"}
-    on = dict.fromkeys(("mined", "collections", "splits", "candidates", "outputs"), [])
+    on = {"mined": [], "targets": []}
     search.write_runs(**how, **on, folders=folders, tokens=[tiny.tokens] * 3, depth=1)
     own, same, shorter = (tmp_path / "v" / name / "00000.npy" for name in names)
     assert own.samefile(same) and own.read_bytes() != shorter.read_bytes()
@@ -201,14 +201,17 @@ def test_reranking_orders_the_top_at_its_length_and_keeps_the_rest(
 ):
     monkeypatch.setattr(reranking, "PIECE", 33)  # several pieces, none of them whole queries
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]
-    twice = {"collections": tiny.collection, "runs": tiny.negatives, "splits": "train"}
-    given = {key: [value] * 2 for key, value in twice.items()}
-    how = {"model": reranker, "tokens": [tiny.tokens], "depth": 8, "lengths": [0, 16]}
+    folders = [tiny.collection, tmp_path / "same"]
+    folders[1].symlink_to(tiny.collection)
+    how = {"model": reranker, "folders": folders, "tokens": [tiny.tokens] * 2, "depth": 8}
+    how |= {"lengths": {"same": 16}}
+    pairs = [*zip(folders, outputs, strict=True)]
+    given = [Target(of.name, "train", of, (tiny.negatives,), output) for of, output in pairs]
     before, passages = read_run(tiny.negatives), read_tokens(tiny.tokens)
     write_run(tmp_path / "turned.parquet", replace(before, passages=before.passages[::-1].copy()))
-    turned = given | {"runs": [tmp_path / "turned.parquet"] * 2}
-    reranking.rerank(**turned, **how, outputs=outputs)  # whose pieces are not reused
-    reranking.rerank(**given, **how, outputs=outputs)
+    turned = [replace(target, runs=(tmp_path / "turned.parquet",)) for target in given]
+    reranking.rerank(targets=turned, **how)  # whose pieces are not reused
+    reranking.rerank(targets=given, **how)
     queries = sequences.tokenised(tiny.queries, Tokeniser(reranker))
     for length, output in zip((0, 16), outputs, strict=True):
         after = read_run(output)

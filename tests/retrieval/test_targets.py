@@ -6,7 +6,7 @@ from small_collections import stored
 
 from cdmae.collections.store import read_queries
 from cdmae.retrieval import targets
-from cdmae.runs import read_run
+from cdmae.runs import Target, read_run
 
 
 def lists_of(path):
@@ -31,13 +31,14 @@ def test_a_passage_with_the_id_and_the_text_of_the_query_is_its_own(tmp_path):
 def test_runs_are_searched_one_deeper_and_cut_and_empty_ones_stay_empty(tmp_path):
     asked = []
 
-    def find(number, texts, depth):
-        asked.append((number, texts, depth))
+    def find(target, texts, depth):
+        asked.append((target, texts, depth))
         return run_of([3, 0, 1, 2][:depth], [3, 0, 1, 2][:depth], [])
 
     stored(tmp_path, ARGUMENTS, {"test": ASKED})
-    targets.search([tmp_path], ["test"], [tmp_path / "run.parquet"], 2, find)
-    assert asked == [(0, list(ASKED.values()), 3)]
+    target = Target("c", "test", tmp_path, output=tmp_path / "run.parquet")
+    targets.search([target], 2, find)
+    assert asked == [(target, list(ASKED.values()), 3)]
     assert lists_of(tmp_path / "run.parquet") == [[0, 1], [3, 0], []]
     assert read_run(tmp_path / "run.parquet").ranked(0)[1].tolist() == [2, 1]
     assert targets.without(run_of([], []), np.array([[0, 1]]), 5).starts.tolist() == [0, 0, 0]
@@ -57,9 +58,11 @@ def test_what_the_judgments_exclude_is_left_out_of_the_run_of_its_query(tmp_path
     stored(tmp_path, passages, dict.fromkeys(judged, {"q0": "?", "q1": "!"}), judged)
     outputs = [tmp_path / "t.parquet", tmp_path / "d.parquet"]
 
-    def find(number, texts, depth):
+    def find(target, texts, depth):
         return run_of(*[range(4)[:depth]] * len(texts))
 
-    targets.search([tmp_path] * 2, ["test", "dev"], outputs, 2, find)
+    splits = zip(("test", "dev"), outputs, strict=True)
+    both = [Target("c", split, tmp_path, output=output) for split, output in splits]
+    targets.search(both, 2, find)
     assert [lists_of(path) for path in outputs] == [[[1, 3], [0, 1]], [[0, 1]] * 2]
     assert "4 judgments of test exclude a passage" in capsys.readouterr().err

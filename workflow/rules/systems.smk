@@ -37,7 +37,7 @@ rule search:
         checkpoint=files_of("{system.model_files}"),
         collections=on_collections("<results>/collections/{collection}/{file}"),
         tokens=on_collections("<results>/tokens/{system.start}/{passages}"),
-        candidates=of("<results>/runs/{system.candidates}/{part}"),
+        runs=of("<results>/runs/{system.candidates}/{part}"),
         mined=of_mining("<results>/vectors/{system}/{part}"),
     output:
         runs=directory("<results>/runs/{system}/{part}"),
@@ -88,9 +88,7 @@ rule rerank:
         code=code("cdmae.retrieval.reranking"),
         settings=lambda wildcards: searching(
             wildcards,
-            lengths=[
-                settings.evaluation.lengths.get(name, 0) for name, _ in targets_of(wildcards)
-            ],
+            lengths=pick(settings.evaluation.lengths, collections_of(wildcards)),
             **chosen(wildcards, "depth"),
         ),
     script:

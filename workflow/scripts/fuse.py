@@ -8,7 +8,7 @@ from cdmae.files import write_json
 from cdmae.job import run
 from cdmae.log import say
 from cdmae.retrieval.fusion import Fusion
-from cdmae.runs import read_run, write_run
+from cdmae.runs import Target, read_run, write_run
 
 
 def main(
@@ -22,16 +22,15 @@ def main(
     tuning_depth: int,
     tuning_runs: list[Path],
     judged: Path | None,
-    runs: list[Path],
+    targets: list[Target],
     output: Path,
-    outputs: list[Path],
     depth: int,
 ) -> None:
     """Fuse the runs of the systems `of`, and write the weights next to the fused runs.
 
-    runs: for each output in turn, one run of every system. tuned_on: the collection `judged` and
-    its split on which the weights maximise `tuning_measure`. The weights come with the value of
-    each query under weights that the other half of the queries chose.
+    targets: with a run of every system. tuned_on: the collection `judged` and its split on which
+    the weights maximise `tuning_measure`. The weights come with the value of each query under
+    weights that the other half of the queries chose.
     """
     about = {"method": method, "k": k, "systems": of, "weights": weights or [1.0] * len(of)}
     if judged:
@@ -46,9 +45,9 @@ def main(
         about |= {"held_out": dict(zip(queries, best.held_out.tolist(), strict=True))}
         shares = zip(best.weights, of, strict=True)
         say(", ".join(f"{weight:g} x {name}" for weight, name in shares))
-    for number, path in enumerate(outputs):
-        parts = [read_run(run) for run in runs[number * len(of) : (number + 1) * len(of)]]
-        write_run(path, Fusion(parts, method, k).run(about["weights"], depth))
+    for target in targets:
+        fusion = Fusion([read_run(run) for run in target.runs], method, k)
+        write_run(target.output, fusion.run(about["weights"], depth))
     write_json(output / "weights.json", about)
 
 

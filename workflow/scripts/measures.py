@@ -8,31 +8,26 @@ from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.measures import measure
 from cdmae.evaluation.per_query import write_measures
 from cdmae.job import run
-from cdmae.runs import read_run
+from cdmae.runs import Target, read_run
 
 
 def main(
     *,
-    names: list[str],
-    collections: list[Path],
-    splits: list[str],
-    runs: list[Path],
+    targets: list[Target],
     measures: list[str],
     tables: list[Path],
 ) -> None:
     """Measure the runs of all systems, and write a table for each.
 
-    All lists but `runs` and `tables` have one entry per target; runs: one per target and system.
-    measures: separated by spaces.
+    measures: those of each target, separated by spaces. tables: in the order of a target's runs.
     """
     frames: dict[Path, list[pd.DataFrame]] = {table: [] for table in tables}
-    targets = zip(names, collections, splits, measures, strict=True)
-    for number, (name, collection, split, wanted) in enumerate(targets):
-        query_ids = read_queries(collection, split)["query_id"]
-        qrels = read_qrels(collection, split)
-        judgments = f"the judgments of {collection}, split {split},"
-        own_runs = runs[number * len(tables) : (number + 1) * len(tables)]
-        for table, file in zip(tables, own_runs, strict=True):
+    for target, wanted in zip(targets, measures, strict=True):
+        name, split = target.collection, target.split
+        query_ids = read_queries(target.folder, split)["query_id"]
+        qrels = read_qrels(target.folder, split)
+        judgments = f"the judgments of {target.folder}, split {split},"
+        for table, file in zip(tables, target.runs, strict=True):
             found = measure(read_run(file), qrels, query_ids, wanted.split(), judgments)
             frames[table].append(found.assign(collection=name, split=split))
             for label, mean in found.groupby("measure", sort=False)["value"].mean().items():
