@@ -11,7 +11,6 @@ import urllib.request
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
 MISSING = "" if CHROMIUM and DRIVER else "needs chromium and chromedriver (Debian: chromium-driver)"
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key of an element, in the standard
 
 
 class Browser:
@@ -47,18 +46,6 @@ class Browser:
         """Return the errors of the pages' scripts since the last call."""
         entries = self("/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
-
-    def find(self, selector):
-        found = self("/elements", {"using": "css selector", "value": selector})
-        return [each[ELEMENT] for each in found]
-
-    def label(self, element):
-        """Return the name that a screen reader says."""
-        return self(f"/element/{element}/computedlabel")
-
-    def text(self, selector="body"):
-        (element, *_) = self.find(selector)
-        return self(f"/element/{element}/text")
 
     def press(self, *keys):
         """Press keys one after the other, wherever the focus is."""

@@ -56,13 +56,11 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/search", 422, "q"),
         ("/search?q=%20", 422, "q is empty"),
         ("/search?q=" + "a" * (server.LONGEST + 1), 422, "2000"),
         ("/search?q=a&k=101", 422, "less"),
         ("/search?q=a&system=wrods", 422, "did you mean words?"),
         ("/search?q=a&collection=x", 422, "expected docs"),
-        ("/?q=a&system=x", 422, "is not a system"),
         ("/?q=a&system=both&system=words&system=vectors", 422, "3 systems are chosen"),
         ("/?q=a&collection=%3Cb%3E", 422, "&lt;b&gt; is not a collection"),
         ("/judge", 404, "Not Found"),

@@ -40,13 +40,3 @@ def test_two_runs_at_once(finished):
     first.communicate()
     after = [(finished.folder / path).stat().st_mtime for path in (made, other)]
     assert first.returncode == 0 and after[0] > before[0] and after[1] == before[1]
-
-
-def test_what_a_job_ends_with_stands_last(finished, overlay):
-    """Behind all that Snakemake says, with its log."""
-    (finished.folder / "bad.csv").write_text("query,positive\none,two\nthree\n")
-    path = overlay("collections: {bad: {source: pairs, path: bad.csv}}\n")
-    target = "results/smoke/collections/bad/about.json"
-    last = finished.run(*SMOKE, path, target, status=1).splitlines()[-1]
-    assert last.startswith("results/smoke/logs/collection/bad.log: cdmae: collections.bad: ")
-    assert "bad.csv, line 3" in last
