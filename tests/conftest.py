@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import types
-from pathlib import Path
 
 # Tests run in several processes. Set before torch is imported: threads of several processes on
 # the same cores would make tiny networks many times slower.
@@ -115,34 +114,6 @@ def programs(tmp_path, monkeypatch):
         return folder
 
     return put
-
-
-@pytest.fixture(scope="session")
-def rules():
-    """The rules of the default config, for GPUs."""
-    from snakemake.api import SnakemakeApi
-    from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
-
-    snakefile = Path(__file__).resolve().parents[1] / "Snakefile"
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api,
-    ):
-        patch.chdir(snakefile.parent)
-        patch.setenv("CDMAE_DEVICE", "gpu")
-        return api.workflow(ResourceSettings(cores=1), snakefile=snakefile)._workflow.rules
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Headless Chromium."""
-    from browser import MISSING, Browser
-
-    if MISSING:
-        pytest.skip(MISSING)
-    made = Browser()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -76,11 +76,3 @@ def test_every_file_that_is_named_is_there(document):
     linked = re.findall(r"\]\(([\w./-]+\.(?:md|png))(?:#[\w-]+)?\)", text)
     files = [*(ROOT / each for each in named), *(path.parent / each for each in linked)]
     assert [str(file) for file in files if not file.exists()] == []
-
-
-def test_every_decision_that_is_cited_has_its_row():
-    rows = re.findall(r"^(\d+)\. ", (ROOT / "docs/paper.md").read_text(), flags=re.MULTILINE)
-    paths = [path for name in ("cdmae", "config", "docs") for path in (ROOT / name).rglob("*.*")]
-    texts = [path.read_text() for path in paths if path.suffix in (".py", ".md", ".yaml")]
-    cited = re.findall(r"decision (\d+)", "".join(texts))
-    assert cited and set(cited) <= set(rows)

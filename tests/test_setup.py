@@ -1,11 +1,8 @@
 """From a fresh clone to an environment: ./run, envs/start.py and the locked files."""
 
-import hashlib
-import os
 import re
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -39,24 +36,6 @@ def run(checkout, *words):
     return subprocess.run(["sh", checkout / "run", *words], capture_output=True, text=True)
 
 
-def wheel(checkout, name, version="1"):
-    """Write an empty wheel and return its line of a locked file."""
-    info = f"{name}-{version}.dist-info"
-    path = checkout.parent / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        archive.writestr(f"{info}/METADATA", metadata)
-        wheel = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        archive.writestr(f"{info}/WHEEL", wheel)
-        archive.writestr(f"{info}/RECORD", "")
-    return f"{name}=={version} --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n"
-
-
-def installed(checkout):
-    found = checkout.glob(".venv/lib/*/site-packages/*.dist-info")
-    return {path.name.removesuffix(".dist-info") for path in found}
-
-
 @pytest.mark.parametrize("version", ["Python 3.9.2", "Python 3.14.0"])
 def test_no_suitable_python(tmp_path, programs, monkeypatch, version):
     scripts = {"python3": f'[ "$1" = --version ] && echo {version} || exit 1'}
@@ -77,37 +56,6 @@ def test_help_needs_no_environment_and_an_unknown_device_is_refused(checkout, mo
     ended = run(checkout)
     assert ended.returncode == 1 and "'tpu'" in ended.stderr
     assert not (checkout / ".venv").exists()
-
-
-@pytest.mark.workflow  # makes a virtual environment, in some seconds
-def test_the_set_up_happens_once_and_resumes_after_a_failure(checkout):
-    right = wheel(checkout, "right")
-    lock = checkout / "envs/lock"
-    (lock / "run.txt").write_text(right)
-    (lock / "torch.txt").write_text(wheel(checkout, "torch", "2"))
-    (lock / "torch-cpu.txt").write_text("torch==2+cpu --hash=sha256:00\n")
-    first = run(checkout, "a", "b c")
-    assert first.stdout == "a b c\n", first.stderr
-    assert "no CPU build of torch" in first.stderr
-    assert {"right-1", "torch-2"} <= installed(checkout)
-    assert run(checkout, "again").stderr == "", "the second call sets nothing up"
-
-    made = os.lstat(checkout / ".venv/bin/python").st_ctime_ns
-    wrong = wheel(checkout, "wrong").partition("sha256:")[0] + f"sha256:{'0' * 64}\n"
-    for line in (wrong, "missing==1 --hash=sha256:00\n"):
-        (lock / "run.txt").write_text(line)
-        failed = run(checkout)
-        assert failed.returncode == 1 and not failed.stdout
-        assert "run again to resume" in failed.stderr
-    (lock / "run.txt").write_text(right + wheel(checkout, "later"))
-    assert run(checkout, "mended").stdout == "mended\n"
-    assert "later-1" in installed(checkout)
-    (lock / "test.txt").write_text(wheel(checkout, "onnxscript"))
-    run(checkout, "export", "--no-onnx")
-    assert "onnxscript-1" not in installed(checkout)
-    run(checkout, "export")
-    assert "onnxscript-1" in installed(checkout)
-    assert os.lstat(checkout / ".venv/bin/python").st_ctime_ns == made
 
 
 # --- the lock -------------------------------------------------------------------------------------

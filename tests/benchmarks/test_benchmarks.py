@@ -1,13 +1,10 @@
 """Benchmarks compare forms that learn and compute the same, and record where they ran."""
 
 import argparse
-import json
-import multiprocessing
 
 import numpy as np
 import pytest
 
-from benchmarks import __main__ as command
 from benchmarks import counting, encoding, finetuning, forms, masking, pretraining, search, zipf
 
 STEP = {"size": "toy", "vocabulary": 300, "length": 32, "batch": 6, "chunk": 4}
@@ -42,23 +39,3 @@ def test_all_forms_of_a_benchmark_have_the_same_result(tmp_path, monkeypatch, st
         tolerance = TOLERANCES.get(start, forms.TOLERANCE)
         allowed = forms.TOLERANCE_BF16 if form.endswith(forms.BF16) else tolerance
         assert np.linalg.norm(result - ours) <= allowed * np.linalg.norm(ours), form
-
-
-def wrong(form, given):
-    """A benchmark whose forms have other results."""
-    return lambda: np.array([1.0 if form == "ours" else given.other])
-
-
-def test_forms_take_turns_must_agree_and_leave_rows_for_the_table(tmp_path, monkeypatch):
-    fork = multiprocessing.get_context("fork")  # a fresh process would import all benchmarks
-    monkeypatch.setattr(multiprocessing, "get_context", lambda _: fork)
-    given = argparse.Namespace(threads=1, rounds=2, other=1.0, output=tmp_path / "rows.jsonl")
-    titles = {"peer": "a peer", "ours": "ours"}
-    forms.compare(wrong, titles, given, "nothing", work="none")
-    rows = [json.loads(line) for line in given.output.read_text().splitlines()]
-    assert {"machine", "date", "commit", "command", "ratio", "threads"} <= rows[0].keys()
-    assert "| nothing | a peer |" in command.markdown(command.newest(given.output))
-    given.other = 1.001
-    with pytest.raises(SystemExit, match="ours differs by"):
-        forms.compare(wrong, titles, given, "nothing")
-    assert len(given.output.read_text().splitlines()) == len(rows)

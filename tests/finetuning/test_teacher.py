@@ -20,7 +20,7 @@ from tiny_training import (
 
 from cdmae.collections.store import Collection, read_passages, read_queries, write_collection
 from cdmae.errors import InputError
-from cdmae.finetuning import losses, scoring, topics
+from cdmae.finetuning import losses, scoring
 from cdmae.finetuning.labels import Labels
 from cdmae.finetuning.task import Data, Inputs
 from cdmae.finetuning.teacher import Teacher, balanced
@@ -126,16 +126,6 @@ def test_balanced_groups_draw_every_bin_equally_often(tiny):
 
 
 # --- topics ---------------------------------------------------------------------------------------
-
-
-def test_clusters_are_the_groups_of_near_vectors_and_the_same_again():
-    generator = np.random.default_rng(3)
-    group = generator.integers(4, size=200)
-    centres = 10 * np.eye(4, 6, dtype=np.float32)
-    found_in = centres[group] + generator.normal(scale=0.1, size=(200, 6)).astype(np.float32)
-    found = topics.clusters(found_in, 4, seed=2**40)
-    assert len(set(zip(group.tolist(), found.tolist(), strict=True))) == 4
-    assert (topics.clusters(found_in, 4, seed=2**40) == found).all()
 
 
 def test_topics_follow_the_seed(tiny):

@@ -41,31 +41,6 @@ def test_each_pair_of_the_default_has_its_question(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "question"),
-    [
-        ({"encoder": {"sigma": 4.0}}, "sigma: 1 → 4"),
-        ({"encoder": {"projection": False}}, "projection: on → off"),
-        ({"encoder": {"seed": 43}}, "seed: 42 → 43"),
-        ({"encoder": {"decoder_masking": "idf"}}, "decoder masking: importance → idf"),
-        ({"encoder": {"steps": 0, "epochs": 3}}, "steps: 1400 → 0"),
-        ({"stage": {"group": 16, "queries": 16}}, "group, queries"),
-        ({"negatives": "fused"}, "negatives: bm25 → fused"),
-    ],
-)
-def test_a_pair_is_named_by_the_settings_that_it_varies(tmp_path, changes, question):
-    config = with_system(synthetic_run.config(), "other", **changes)
-    assert questions(config, tmp_path)["other", "cdmae-stage1"] == (QUESTION, question)
-
-
-def test_a_published_model_and_what_was_trained_from_it_differ_by_training(tmp_path):
-    config = synthetic_run.config("bm25", "none-stage1")
-    config["starts"]["tiny"] = {"checkpoint": "theirs/model"}
-    config["systems"]["theirs"] = {"kind": "external", "model": "theirs/model"}
-    config["report"]["compare"] = {"none-stage1": ["theirs"]}
-    assert questions(config, tmp_path)["none-stage1", "theirs"] == (QUESTION, "training")
-
-
-@pytest.mark.parametrize(
     ("changes", "compare", "planned"),
     [
         ({}, {"mae-stage1": ["cdmae-stage1"]}, ("cdmae-stage1", "mae-stage1")),

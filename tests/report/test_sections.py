@@ -151,25 +151,6 @@ def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
         assert text == " ".join(words)
 
 
-def test_systems_that_differ_in_their_labels_alone_are_a_line_per_pre_training(tmp_path):
-    values = synthetic_run.config(*THREE, "none-stage1")
-    for number in (100, 1000):
-        values["stages"][f"few-{number}"] = values["stages"]["stage1"] | {"train_queries": number}
-        for name in ("mae", "cdmae"):
-            system = values["systems"][f"{name}-stage1"] | {"stage": f"few-{number}"}
-            values["systems"][f"{name}-{number}"] = system
-    skill = {"mae-100": 4.5, "mae-1000": 4.0, "mae-stage1": 3.5}
-    run = synthetic_run.make(tmp_path / "run", values, skill=skill, targets=FEW)
-    page = page_of(run, tmp_path / "report")
-    title = "MRR@10 by the number of training queries, pydocs dev"
-    [figure] = re.findall(rf"<figcaption>{title}</figcaption>(.*?)</figure>", page, re.DOTALL)
-    first, last = (100 * mean(run, name, run.deciding) for name in ("mae-100", "mae-stage1"))
-    words = re.search('aria-label="(.*?)"', figure)[1].split("; ")
-    assert [each.split()[0] for each in words] == ["mae", "cdmae"], "none has one number of labels"
-    assert words[0] == f"mae from {first:.3g} to {last:.3g}"
-    assert all(f">{number}<" in figure for number in ("100", "1,000", "4,000"))
-
-
 # --- parts ----------------------------------------------------------------------------------------
 
 

@@ -6,13 +6,11 @@ from collections import Counter
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from small_collections import stored
 
 from cdmae.collections.store import table_of
 from cdmae.errors import InputError
 from cdmae.retrieval import bm25, lucene
 from cdmae.retrieval.asking import Question
-from cdmae.runs import read_run
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "koi", "lark"]
 
@@ -129,21 +127,3 @@ def test_a_folder_that_is_no_index_and_exceptions_of_java_are_refused(tmp_path):
             bm25.search(folder, ["ant"], 10)
     with pytest.raises(InputError, match=r"^Anserini's index.Constants failed on index: .*'main'"):
         lucene.anserini("index.Constants", "index")
-
-
-def test_collections_with_the_same_passages_share_an_index(tmp_path, monkeypatch):
-    texts = ["a binary heap", "a hash table"]
-    folders = [tmp_path / "docs", tmp_path / "asked"]
-    for folder, text, shared in zip(folders, ("heap", "hash"), (None, folders[0]), strict=True):
-        stored(folder, texts, {"test": {"q": text}}, shared=shared)
-    built = []
-    build = bm25.build
-    monkeypatch.setattr(bm25, "build", lambda *args: built.append(args) or build(*args))
-    bm25.write_runs(
-        folders=folders, passages=[folder / "passages.parquet" for folder in folders], mined=[],
-        indexes=tmp_path / "indexes", languages={"docs": "en", "asked": "en"},
-        collections=folders, splits=["test", "test"], outputs=[tmp_path / "1", tmp_path / "2"],
-        depth=2, k1=0.9, b=0.4,
-    )  # fmt: skip
-    assert len(built) == 1
-    assert [read_run(tmp_path / name).passages.tolist() for name in ("1", "2")] == [[0], [1]]

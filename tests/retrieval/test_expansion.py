@@ -1,8 +1,6 @@
 """Texts that a sequence-to-sequence model writes for passages, and models that cannot write any."""
 
-import re
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -116,27 +114,6 @@ def test_a_killed_run_goes_on_after_its_complete_pieces(base, untrained, tmp_pat
     second.unlink()
     expansion.write_texts(**how)
     assert output.read_text().splitlines() == ["kept", *lines[6:]]
-
-
-def test_the_documented_program_trains_a_model_that_writes(tiny, base, tmp_path, capsys):
-    root = Path(__file__).resolve().parents[2]
-    program = (root / "docs/programs/doct5query.py").read_text()
-    made = {
-        "results/systems/encoders/mlm": tiny.encoder,
-        "results/systems/collections/pydocs": tiny.collection,
-        "data/writer": tmp_path / "writer",
-        "max_length=128": "max_length=32",  # the encoder's positions
-    }
-    for old, new in made.items():
-        assert program.count(old) == 1
-        program = program.replace(old, str(new))
-    with torch.random.fork_rng(devices=[]):
-        exec(program, {"__name__": "documentation"})
-    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", capsys.readouterr().out)]
-    assert len(losses) == 6 and losses[-1] < losses[0] - 0.1
-    settings = settings_of(base, tmp_path / "writer", passage_length=32)
-    expansion.write_texts(settings=settings, output=tmp_path / "texts.tsv")
-    assert len((tmp_path / "texts.tsv").read_text().splitlines()) == 3 * len(PASSAGES)
 
 
 def test_a_job_refuses_a_model_that_cannot_write(model, tmp_path, base):

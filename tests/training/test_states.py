@@ -35,21 +35,6 @@ def test_the_newest_state_is_read_with_its_step_and_bits(tmp_path):
             saved.latest()
 
 
-def test_a_full_disk_is_the_system_s_error_and_keeps_the_earlier_state(tmp_path, monkeypatch):
-    kept = torch.save
-
-    def save(payload, file):
-        file.close()
-        kept(payload, open("/dev/full", "wb", buffering=0))  # noqa: SIM115
-
-    with state.opened(tmp_path, "x") as saved:
-        saved.save(1, {})
-        monkeypatch.setattr(torch, "save", save)
-        with pytest.raises(OSError, match="No space left on device"):
-            saved.save(2, {})
-    assert [path.name for path in tmp_path.glob("*step-*")] == ["step-00000001.pt"]
-
-
 def test_processes_map_the_arrays_that_the_first_one_makes(tmp_path):
     """Each would otherwise hold all candidates of a collection in its own memory."""
 
