@@ -1,13 +1,11 @@
 """The page as a whole: what it shows of a run, what it leaves out, and that it loads nothing."""
 
 import json
-import math
 import re
 import xml.etree.ElementTree as ElementTree
 from datetime import datetime, timedelta
 from functools import partial
 
-import pandas as pd
 import pytest
 import synthetic_run
 from synthetic_run import mean, plain, tables_of
@@ -18,7 +16,6 @@ from cdmae.fields import parse
 from cdmae.files import write_json
 from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write
-from cdmae.runs import read_run
 
 FEW = {"pydocs": {"dev": 30}}
 THREE = ("bm25", "mae-stage1", "cdmae-stage1")
@@ -125,32 +122,6 @@ def test_many_zero_shot_collections_become_rows_and_forums_are_one(tmp_path):
     assert "mean of 10 collections" in overview.columns and len(overview.columns) < 9
 
 
-def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
-    values = synthetic_run.config(*THREE)
-    skill = {"bm25": 2.0, "cdmae-stage1": 1.9}
-    run = synthetic_run.make(tmp_path / "run", values, skill=skill, targets=FEW)
-    runs = {}
-    for name in ("bm25", "cdmae-stage1"):
-        runs[name] = read_run(run.at("run", system=name, collection="pydocs", split="dev"))
-    ranks = pd.DataFrame(index=range(30), columns=list(runs), dtype=float)
-    for name, found in runs.items():
-        for query in ranks.index:  # its relevant passage has the same number
-            ranked = found.ranked(query)[0].tolist()
-            ranks.loc[query, name] = ranked.index(query) + 1 if query in ranked else math.inf
-    gain = 1 / ranks["cdmae-stage1"] - 1 / ranks["bm25"]
-    page = page_of(run, tmp_path / "report").replace("</dt>", "</dt> ")
-    shown = [plain(each) for each in re.findall(r'<dl class="case">(.*?)</dl>', page, re.DOTALL)]
-    chosen = [*gain.nlargest(5).index, *gain.nsmallest(5).index]
-    for query, text in zip(chosen, shown, strict=True):
-        words = [f"text dev-{query:05d} text p{query} (judged)"]
-        for name, found in runs.items():
-            rank = ranks.loc[query, name]
-            place = "not found" if math.isinf(rank) else f"{rank:.0f}"
-            first = "this passage was first" if rank == 1 else f"text p{found.ranked(query)[0][0]}"
-            words.append(f"{name}: rank {place} {first}")
-        assert text == " ".join(words)
-
-
 # --- parts ----------------------------------------------------------------------------------------
 
 
@@ -160,10 +131,8 @@ def test_cases_have_the_largest_changes_with_ranks_and_first_passages(tmp_path):
         (formats.points, 0.1512, "15.1"),
         (formats.signed, -0.0314, "\N{MINUS SIGN}3.1"),
         (formats.signed, -0.0001, "0.0"),
-        (formats.probability, 0.0002, "p < .001"),
         (formats.probability, 0.0497, "p = .0497"),
         (partial(formats.interval, -0.013), -0.00004, "\N{MINUS SIGN}1.3 to \N{MINUS SIGN}0.004"),
-        (formats.duration, 59.7, "1 min"),
         (formats.duration, 12000, "3 h 20 min"),
     ],
 )
