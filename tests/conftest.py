@@ -111,7 +111,6 @@ def programs(tmp_path, monkeypatch):
         monkeypatch.setenv(
             "PATH", str(folder) if alone else f"{folder}{os.pathsep}{os.environ['PATH']}"
         )
-        return folder
 
     return put
 

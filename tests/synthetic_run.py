@@ -59,18 +59,6 @@ def config(*systems, **changes):
     return values
 
 
-def objectives(seeds=(42, 43, 44)):
-    """The config of a run that ranks encoders after stage 1; later stages have one seed."""
-    values = config(seed=list(seeds))
-    for name in ("retromae", "dupmae", "simlm"):
-        start = {"start": values["encoders"]["mae"]["start"], "collection": "pydocs", "seed": 42}
-        values["encoders"][name] = {"objective": name, **start}
-        values["systems"][f"{name}-stage1"] = {**values["systems"]["mae-stage1"], "encoder": name}
-    for name in ("none-stage1", "cdmae-stage2", "cdmae-stage3", "cdmae-reranker"):
-        values["systems"][name]["once"] = True
-    return values
-
-
 def with_system(config, name, encoder=None, stage=None, **changes):
     """Add a system like cdmae-stage1 with an encoder or a stage of its own."""
     system = {**config["systems"]["cdmae-stage1"], **changes}

@@ -21,7 +21,6 @@ from cdmae.importance.shading import Word
 from cdmae.log import Progress, say
 from cdmae.serving.answers import show
 from cdmae.serving.engine import Hit
-from cdmae.terminal import printable
 from workflow import hooks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -153,10 +152,6 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(line, named, refusal, tmp_
 
 
 CLEAR = "\x1b]0;owned\x07\x1b[2J"
-
-
-def test_control_characters_are_shown_as_escapes():
-    assert printable("a\rb\x9b2J\u202ec\x00\udcff") == r"a\rb\x9b2J\u202ec\x00\udcff"
 
 
 def test_every_line_that_is_printed_is_printable(capsys):

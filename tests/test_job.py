@@ -216,32 +216,3 @@ def test_jobs_that_run_at_once_take_different_cards(ended, tmp_path, programs):
         assert ended(one, CUDA_VISIBLE_DEVICES="0,3")[1] == ["cards 3"]
     programs({"nvidia-smi": "exit 9"})
     assert ended(one)[1] == ["cards None"], "cards of another maker, or a container"
-
-
-SRUN = """all="$*"; echo "srun ${all%%bash*}"; while [ "$1" != bash ]; do shift; done
-for SLURM_NODEID in 0 1; do export SLURM_NODEID; "$@"; done"""
-PYTHON = 'echo "python $* parent=${CDMAE_PARENT-unset}"; trap -p USR1'
-
-
-def test_several_nodes_get_a_torchrun_each(ended, tmp_path, programs):
-    """The first is the master; no node waits for a parent that lives on another, and none dies of a
-    warning.
-    """
-    folder = programs({"srun": SRUN, "python": PYTHON})
-    code = f"""
-    import socket
-    socket.gethostname = lambda: "head"
-    sys.executable = "{folder}/python"
-    run(print, job(gpu=4, nodes=2))
-    """
-    place = {"SLURM_JOB_ID": "10012345", "CDMAE_PARENT": str(os.getpid())}
-    status, lines = ended(code, **place)
-    assert status == 0 and lines[0].startswith("srun --nodes 2 --ntasks 2 --ntasks-per-node 1 ")
-    for node, (line, trap) in enumerate(zip(lines[1::2], lines[2::2], strict=True)):
-        assert line == (
-            f"python -m torch.distributed.run --nnodes 2 --node-rank {node} --nproc-per-node 2 "
-            f"--master-addr head --master-port 22345 {tmp_path}/script.py parent=unset"
-        )
-        assert trap == "trap -- '' SIGUSR1"
-    assert ended(code)[1][0].startswith("cdmae: 2 nodes")
-    assert ended(code.replace("gpu=4", "gpu=3"), **place)[1][0].startswith("cdmae: 3 GPUs")

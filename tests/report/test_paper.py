@@ -54,7 +54,6 @@ def lines_of(table):
     ("name", "configs", "systems"),
     [
         ("table_main", "", "bm25 cdmae-stage3 mae-stage1 none-stage1"),
-        ("table_stages", "", "cdmae-stage1 cdmae-stage2 cdmae-stage3"),
         ("table_beir", "paper", "bm25 cdmae-stage3 general-stage1"),
         ("table_projection", "ablations", "cdmae-stage1 no-projection"),
         ("table_corpus", "ablations", "cdmae-stage1 general general-domain"),

@@ -15,10 +15,8 @@ TRAINED = [
 def test_a_second_run_has_nothing_to_do(finished):
     said = finished.run(*SMOKE)
     assert "Nothing to be done" in said
-    choice, masking, where = said.splitlines()[-3:]
-    assert choice.startswith("Which system shall I use? ")
-    assert masking.startswith("Did masking by importance help? ")
-    assert where == "report: results/smoke/report/index.html", "as after the first run"
+    last = said.splitlines()[-1]
+    assert last == "report: results/smoke/report/index.html", "as after the first run"
 
 
 def test_a_changed_setting_is_a_reason(smoke, overlay):
