@@ -55,9 +55,13 @@ def test_pages_show_the_expected_numbers():
 
 
 def test_the_figure_shows_the_expected_numbers(tmp_path):
+    """But for the names of its clipping paths, which depend on the last bits of the processor."""
     runpy.run_path(str(ROOT / "docs/labels.py"))["draw"](tmp_path / "labels.svg")
-    drawn = (tmp_path / "labels.svg").read_text()
-    assert drawn == (ROOT / "docs/labels.svg").read_text(), "run python docs/labels.py"
+    drawn, kept = (
+        re.sub("p[0-9a-f]{10}", "", (folder / "labels.svg").read_text())
+        for folder in (tmp_path, ROOT / "docs")
+    )
+    assert drawn == kept, "run python docs/labels.py"
 
 
 def numbers(*rows):
