@@ -24,7 +24,6 @@ from cdmae.models import checkpoint
 from cdmae.retrieval import kinds
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.kinds import read_shards
-from cdmae.retrieval.kinds.multi import MultiVectors
 from cdmae.runs import Run, write_run
 
 pytest.importorskip("onnxruntime")
@@ -53,12 +52,8 @@ def exported(tiny, tmp_path, recipe):
     return tmp_path / "retriever", kinds.of(parts[0]).joined(parts)
 
 
-@pytest.mark.parametrize(("pooling", "similarity"), [("cls", "dot"), ("mean", "cosine")])
-def test_a_dense_retriever_has_its_vectors_in_every_file_and_program(
-    tiny, tmp_path, monkeypatch, pooling, similarity
-):
-    recipe = stage("retriever", pooling=pooling, similarity=similarity)
-    path, ours = exported(tiny, tmp_path, recipe)
+def test_a_dense_retriever_has_its_vectors_in_every_file_and_program(tiny, tmp_path, monkeypatch):
+    path, ours = exported(tiny, tmp_path, stage("retriever"))
     assert (path / graph.FILE).exists()  # the export compares its vectors with ours
     table = pq.read_table(path / "passages.parquet")
     assert table.column_names == ["docid", "vector", "text"]
@@ -66,8 +61,6 @@ def test_a_dense_retriever_has_its_vectors_in_every_file_and_program(
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), ours)
     index = faiss.read_index(str(path / "passages.faiss"))
     np.testing.assert_array_equal(index.search(ours[:9], 1)[1][:, 0], np.arange(9))
-    if pooling == "mean":
-        return  # the programs of the page are for [CLS]
     monkeypatch.chdir(tmp_path)
     found = {}
     for program in PROGRAMS:
@@ -93,13 +86,6 @@ def test_a_sparse_retriever_has_its_weights_in_onnx_and_parquet(tiny, tmp_path):
     assert row["indices"] == ours[[3]].indices.tolist()
     assert row["values"] == pytest.approx(ours[[3]].data.tolist())
     assert not (path / "passages.faiss").exists()
-
-
-def test_a_multi_vector_retriever_has_a_list_of_vectors_and_no_graph(tiny, tmp_path):
-    path, ours = exported(tiny, tmp_path, stage("multi", expansion="none"))
-    assert isinstance(ours, MultiVectors) and not (path / graph.FILE).exists()
-    lists = pq.read_table(path / "passages.parquet")["vectors"].to_pylist()
-    np.testing.assert_array_equal(np.array(lists[5], np.float16), ours[5:6].values)
 
 
 def test_a_reranker_has_its_scores_in_onnx_and_other_numbers_are_refused(tiny, tmp_path):
@@ -136,10 +122,10 @@ POSITIVES = {"q0": [0, 1], "q1": [2], "q2": [3]}
 MINED = {"q0": [4, 0, 5, 6], "q1": [7, 2, 0], "q2": [3]}  # q2 has no negative
 
 
-@pytest.fixture
-def training(tmp_path):
-    """Three training queries with a run over them, in which relevant passages occur, too; the
-    teacher scores passage p of query q by 10 q + p.
+@pytest.mark.parametrize("is_taught", [False, True])
+def test_rows_are_the_training_s_groups_in_the_columns_of_the_library(tmp_path, is_taught):
+    """Of three queries, in whose run relevant passages occur, too; the teacher scores passage p of
+    query q by 10 q + p.
     """
     passages = [(f"p{row}", "T", f"passage {row}") for row in range(8)]
     asked = {name: f"query {name}" for name in POSITIVES}
@@ -148,21 +134,17 @@ def training(tmp_path):
     write_run(tmp_path / "negatives.parquet", run_of(*MINED.values()))
     taught = [10 * query + np.arange(8, dtype=np.float32) for query in range(3)]
     write_run(tmp_path / "teacher.parquet", Run.of([np.arange(8, dtype=np.int32)] * 3, taught))
-    drawing = Drawing("train", depth=10, group=2, random_negatives=0, seed=0)
-    return {
+    how = {
         "collection": tmp_path / "collection",
         "negatives": tmp_path / "negatives.parquet",
-        "drawing": drawing,
+        "drawing": Drawing("train", depth=10, group=2, random_negatives=0, seed=0),
+        "teacher": tmp_path / "teacher.parquet" if is_taught else None,
     }
-
-
-@pytest.mark.parametrize("is_taught", [False, True])
-def test_rows_are_the_training_s_groups_in_the_columns_of_the_library(
-    tmp_path, training, is_taught
-):
-    teacher = tmp_path / "teacher.parquet" if is_taught else None
     output = tmp_path / "triples.jsonl"
-    assert export(output, 2, **training, teacher=teacher)[0] == 3
+    with pytest.raises(InputError, match="expected a smaller --triples"):
+        export(output, 4, **how)
+    assert export(output, 3, **how)[0] == 2, "q1 has two negatives"
+    assert export(output, 2, **how)[0] == 3
     expected = []
     for query, *group in ((0, 0, 4, 5), (0, 1, 4, 5), (1, 2, 7, 0)):
         texts = [f"T passage {row}" for row in group]
@@ -171,10 +153,3 @@ def test_rows_are_the_training_s_groups_in_the_columns_of_the_library(
         scores = {"label": [10.0 * query + passage for passage in group]}
         expected.append(row | scores if is_taught else row)
     assert [json.loads(line) for line in output.read_text().splitlines()] == expected
-
-
-def test_queries_with_fewer_negatives_are_left_out_and_too_few_are_refused(tmp_path, training):
-    output = tmp_path / "triples.jsonl"
-    assert export(output, 3, **training) == (2, 2)
-    with pytest.raises(InputError, match="expected a smaller --triples"):
-        export(output, 4, **training)

@@ -219,26 +219,16 @@ def alike(seed, random_negatives=0):
     return make(run, qrels, np.arange(400), **how)[0]
 
 
-def test_random_negatives_follow_seed_and_query():
-    drawn = {
-        tuple(alike(seed, random_negatives=5).pool(query)[-5:])
-        for seed in (1, 2, 1)
-        for query in range(QUERIES)
-    }
-    assert len(drawn) == 2 * QUERIES
-
-
-def test_groups_follow_seed_epoch_and_query():
-    """Without random negatives, which follow seed and query themselves: equal pools, in the order
-    of the draws.
-    """
-    rows = np.array([2, 3, 4, 5])
-    found = set()
-    for seed, epoch in ((1, 0), (1, 1), (2, 0)):
-        found |= set(map(tuple, alike(seed).draw(rows, epoch)[:, 1:].tolist()))
-    assert len(found) >= 11, "9 x 8 x 7 groups are possible"
-
-
-def test_the_order_of_queries_follows_seed_and_epoch():
-    orders = {tuple(alike(seed).order(epoch, 3)) for seed in (1, 2, 1) for epoch in (0, 1)}
-    assert len(orders) == 4
+def test_draws_follow_seed_query_and_epoch():
+    """Groups without random negatives, which follow seed and query themselves."""
+    negatives, drawn, orders = set(), set(), set()
+    for seed in (1, 2, 1):
+        several = alike(seed, random_negatives=5)
+        negatives |= {tuple(several.pool(query)[-5:]) for query in range(QUERIES)}
+        examples = alike(seed)
+        for epoch in (0, 1):
+            groups_of = examples.draw(np.array([2, 3, 4, 5]), epoch)[:, 1:]
+            drawn |= set(map(tuple, groups_of.tolist()))
+            orders.add(tuple(examples.order(epoch, 3)))
+    assert len(negatives) == 2 * QUERIES and len(orders) == 4
+    assert len(drawn) >= 15, "of 16; 9 x 8 x 7 groups are possible"

@@ -17,7 +17,6 @@ from tiny_training import (
     task_in_float64,
     task_of,
     train,
-    untrained,
 )
 
 from cdmae.errors import InputError
@@ -71,15 +70,6 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(
     assert f"tiny: scores are divided by {temperature:g}" in capsys.readouterr().err
     first, second = (learn(task, batch)[0]["loss"].item() for task in (divided, given))
     assert first < 1.3 * math.log(24) < 5 * math.log(24) < second
-
-
-def test_a_run_of_others_teaches_as_a_reranker_with_its_scores(tiny, tmp_path, teacher):
-    recipe = stage("retriever", random_negatives=0, epochs=1.0)
-    folders = [
-        train(tiny, tmp_path / key, recipe, **{key: teacher}) for key in ("teacher", "ranking")
-    ]
-    first, second = ((folder / "model.safetensors").read_bytes() for folder in folders)
-    assert first == second
 
 
 def test_tokens_of_another_tokenizer_and_a_length_beyond_the_positions_are_errors(tiny, tmp_path):
@@ -198,10 +188,3 @@ def test_a_training_goes_on_from_all_weights_of_a_trained_model(tiny, tmp_path, 
         for name, weights in before.items():
             torch.testing.assert_close(after[name], weights, rtol=0, atol=1e-8)
     assert read_json(second / "cdmae.json") == read_json(first / "cdmae.json")
-
-
-def test_a_retriever_goes_on_with_the_dimensions_that_it_has(tiny, tmp_path):
-    """A config with others is refused, instead of a model whose files disagree."""
-    untrained(tmp_path / "model", tiny.encoder, stage("multi", dimensions=12))
-    with pytest.raises(InputError, match=r"1_Dense\S+ holds no linear layer with 24 outputs"):
-        checkpoint.load(tmp_path / "model", "retriever", dimensions=24)

@@ -163,10 +163,6 @@ def test_alarms_are_the_first_lines_and_name_whom_a_bad_teacher_taught(tmp_path)
     )
 
 
-def test_a_run_without_faults_has_no_alarms(tmp_path):
-    assert alarms.alarms(synthetic_run.make(tmp_path)) == []
-
-
 def test_an_encoder_whose_decoder_does_not_use_the_vector_is_named(tmp_path):
     run = synthetic_run.make(tmp_path)
     for name, wrong in (("mae", 6.52), ("cdmae", 7.0)):

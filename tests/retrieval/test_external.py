@@ -200,14 +200,10 @@ def test_a_sparse_model_without_modules_is_read_by_its_own_description_or_as_the
 
 
 def test_a_folder_with_damaged_weights_is_refused(model, tmp_path):
-    """Weights that are no numbers, and missing ones, which transformers would draw at random."""
+    """Transformers would draw missing weights at random."""
     damaged = shutil.copytree(model, tmp_path / "damaged")
     file = damaged / "model.safetensors"
     weights = load_file(file)
-    words = next(key for key in weights if key.endswith("word_embeddings.weight"))
-    save_file({**weights, words: weights[words] * np.nan}, file, {"format": "pt"})
-    with pytest.raises(InputError, match="/damaged returns vectors with NaN or infinity"):
-        queries(damaged, ["lola"])
     name = next(key for key in weights if "attention" in key)
     weights.pop(name)
     save_file(weights, file, {"format": "pt"})

@@ -165,21 +165,6 @@ def device(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize(
-    ("queries", "passages", "expected"),
-    [
-        ([1.0, -1.0], [-0.0, 0.0, -0.0, 1.0, -1.0], [3, 0, 1, 2, 4, 4, 0, 1, 2, 3]),
-        ([1.0], np.zeros(120), range(70)),
-        ([1.0], -np.arange(1, 130), range(129)),
-    ],
-    ids=["zeros of both signs", "all equal", "negative ones"],
-)
-def test_scores_that_tie_or_are_negative_keep_their_order(device, queries, passages, expected):
-    queries, passages = (np.array(numbers, np.float32)[:, None] for numbers in (queries, passages))
-    run = search(queries, [passages], len(expected) // len(queries), device=device)
-    assert run.passages.tolist() == list(expected)
-
-
 @pytest.mark.parametrize("spread", [1, 1e-2, 1e-4, 0])
 def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch, spread):
     """Vectors of an odd length; the closer they are, the more scores differ in the last bits only."""

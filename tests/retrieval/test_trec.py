@@ -93,7 +93,6 @@ def test_a_run_of_distances_is_refused(tmp_path):
         ("q2 Q0 d2 1 high x", "line 5: score is high; expected a number"),
         ("q2 Q0 d2 1 -1e39 x", "line 5: score is -1e39; expected a number of float32"),
         ("q2 d2 1 1 x", "line 5: expected the 6 columns"),
-        ("q2 Q0 d2 1 1 x y z", "in line 5, saw 8"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path, line, said):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -56,16 +55,6 @@ def snakemake(folder, *arguments, **environment):
     return done.stdout
 
 
-def test_paths_begin_at_the_working_directory_and_hooks_may_be_off(folder):
-    other = folder / "other"
-    shutil.move(folder / "data", other / "data")
-    run = ("-s", ROOT / "Snakefile", "--directory", other, "--configfile", "config.yaml")
-    target = "results/small/collections/mine/about.json"
-    snakemake(folder, target, *run, "--no-hooks")
-    assert (other / target).exists()
-    assert sorted(path.name for path in folder.iterdir()) == ["config.yaml", "other", "own.yaml"]
-
-
 def test_a_module_has_its_config_and_prefix_and_leaves_other_rules_alone(folder):
     (folder / "config.yaml").write_text(yaml.safe_dump({"cdmae": VALUES}))
     (folder / "Snakefile").write_text(IMPORTER)
@@ -75,11 +64,6 @@ def test_a_module_has_its_config_and_prefix_and_leaves_other_rules_alone(folder)
     planned = snakemake(folder, "-n", "cdmae_all")
     assert "rule cdmae_report:" in planned and "input: ours/results/small/" in planned
     assert "rule cdmae_collection:" not in planned, "which is made"
-
-
-def test_every_rule_of_a_job_names_its_environment_of_conda(rules):
-    environments = {rule.name: rule.conda_env for rule in rules if rule.script}
-    assert set(environments.values()) == {"../../envs/gpu.yaml"}
 
 
 CONDA = """case "$*" in

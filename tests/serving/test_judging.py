@@ -73,17 +73,6 @@ def test_two_persons_lose_nothing(tmp_path):
     assert len((tmp_path / "qrels/test.tsv").read_text().splitlines()) == 1 + 4 * 4
 
 
-def test_a_new_system_extends_the_pools_and_grades_stay(tmp_path):
-    first = opened(tmp_path)
-    (query,) = first.add(["what"])
-    grade_all(first)
-    again = opened(tmp_path, pooled=PASSAGES[3:], systems=["bm25", "new"])
-    assert len(again.pool(query)) == 6
-    assert len(grade_all(again)) == 2 and len(again.grades()) == 6
-    fewer = opened(tmp_path, pooled=None)  # nothing is pooled again
-    assert len(fewer.pool(query)) == 6
-
-
 def test_a_grade_that_cannot_be_written_is_not_recorded(tmp_path):
     judgments = opened(tmp_path)
     (query,) = judgments.add(["what"])

@@ -1,18 +1,14 @@
 """The server: answers as `./run search`, a page without JavaScript, judging, and refusals."""
 
 import re
-from types import SimpleNamespace
 
 import pytest
 from served import HOSTILE, Systems, app_of, engine_of, judgments_of
 from starlette.testclient import TestClient
 
 from cdmae.errors import InputError
-from cdmae.importance.shading import Span
 from cdmae.retrieval import asking
-from cdmae.serving import pages, server
-from cdmae.serving.answers import question_words
-from cdmae.serving.pages import Word, divided
+from cdmae.serving import server
 
 
 @pytest.fixture
@@ -56,13 +52,11 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("/search", 422, "q"),
         ("/search?q=%20", 422, "q is empty"),
         ("/search?q=" + "a" * (server.LONGEST + 1), 422, "2000"),
         ("/search?q=a&k=101", 422, "less"),
         ("/search?q=a&system=wrods", 422, "did you mean words?"),
         ("/search?q=a&collection=x", 422, "expected docs"),
-        ("/?q=a&system=x", 422, "is not a system"),
         ("/?q=a&system=both&system=words&system=vectors", 422, "3 systems are chosen"),
         ("/?q=a&collection=%3Cb%3E", 422, "&lt;b&gt; is not a collection"),
         ("/judge", 404, "Not Found"),
@@ -98,15 +92,3 @@ def test_a_taken_port_is_an_error():
     bound = server.listen(0)
     with bound, pytest.raises(InputError, match="give another --port"):
         server.listen(bound.getsockname()[1])
-
-
-def test_words_keep_the_text_their_shade_and_the_querys_words():
-    shades = SimpleNamespace(spans=lambda text: [Span("Sort a ", 0), Span("list", 5), Span(".", 0)])
-    first, rest = divided("Sort a list.", question_words("How do I sort a list?"), shades)
-    assert "".join(word.text for word in first) == "Sort a list." and not rest
-    assert Word("Sort", 0, True) in first and Word("list", 5, True) in first
-    assert Word("a", 0, False) in first
-    text = " ".join(f"w{number}" for number in range(pages.SHOWN * 2))
-    first, rest = divided(text, set(), None)
-    assert "".join(word.text for word in [*first, *rest]) == text
-    assert first[-1].text == f"w{pages.SHOWN - 1}"
