@@ -14,7 +14,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Lucene's searches here are short: Java's second compiler would take longer than it saves.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
-import published_models  # noqa: E402
 import pytest  # noqa: E402
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would download must fail at once
@@ -69,12 +68,6 @@ def pytest_collection_finish():
     transformers again.
     """
     gc.freeze()
-
-
-@pytest.fixture(scope="session")
-def minilm():
-    """The folder of all-MiniLM-L6-v2, an encoder of sentence-transformers."""
-    return published_models.minilm()
 
 
 @pytest.fixture(autouse=True, scope="session")

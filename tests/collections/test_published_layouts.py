@@ -3,11 +3,6 @@
 import csv
 import gzip
 import json
-import os
-import subprocess
-import sys
-import zipfile
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,22 +11,11 @@ from small_collections import relevant, write_beir, write_files, write_lines
 
 from cdmae.collections import relevant_queries
 from cdmae.collections.sources import beir, msmarco, pairs, text
-from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
-from cdmae.errors import InputError
-from cdmae.evaluation.measures import measure
-from cdmae.retrieval import bm25, external
-from cdmae.retrieval.kinds import read_shards
-from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import write_vectors
-from cdmae.runs import read_run
+from cdmae.collections.store import read_passages, write_collection
 
-ROOT = Path(__file__).resolve().parents[2]
-NFCORPUS = Path(os.environ.get("CDMAE_PUBLISHED", ROOT / "data/published"), "nfcorpus.zip")
 CORPUS = {"d0": "Tea is a drink.", "d1": "Bread is not.", "d2": "Milk, too."}
 ASKED = {"q0": "what is tea", "q1": "and bread"}
 RELEVANT = {"what is tea": ["d0"], "and bread": ["d1", "d2"]}
-
-
 PASSAGES = [{"_id": name, "title": None, "text": content} for name, content in CORPUS.items()]
 QUERIES = [{"_id": name, "text": content} for name, content in ASKED.items()]
 QRELS = [("q0", "d0", 1.0), ("q1", "d1", 1.0), ("q1", "d2", 2.0)]
@@ -68,18 +52,17 @@ def test_beir(tmp_path):
     assert judged == [["q3", "3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
     assert relevant_queries(collection) == {"dev": 1, "test": 2}
     assert collection.about["passages without text, dropped"] == 1
+    plain = beir.Settings(path=str(tmp_path), titles=False).load()
+    assert set(plain.passages["title"].to_pylist()) == {""}
 
 
 def test_beir_without_judgments_and_without_queries(tmp_path):
-    write_lines(tmp_path / "corpus.jsonl", ODD)
-    write_beir(tmp_path, {}, ASKED)
-    settings = beir.Settings(path=str(tmp_path), titles=False)
+    write_beir(tmp_path, CORPUS, ASKED)
+    settings = beir.Settings(path=str(tmp_path))
     assert settings.judged() == {"test": False}
     collection = settings.load()
-    assert collection.passages["title"].to_pylist() == ["", "", ""]
     assert collection.queries["test"]["query_id"].tolist() == [*ASKED] and not collection.qrels
     (tmp_path / "queries.jsonl").unlink()
-    settings = beir.Settings(path=str(tmp_path))
     assert settings.judged() == {}
     write_collection(tmp_path / "out", settings.load())
     assert len(read_passages(tmp_path / "out")) == 3
@@ -102,14 +85,12 @@ def test_ms_marco(tmp_path):
     ids = {split: frame["query_id"].tolist() for split, frame in collection.queries.items()}
     assert ids == {"dl19": ["30"], "eval": ["20"], "train": ["10"]}
     assert collection.qrels["dl19"].to_numpy().tolist() == [["30", "0", 3], ["30", "1", 0]]
-
-
-@pytest.mark.parametrize(("titles", "expected"), [(True, ["Tea", "-", ""]), (False, [""] * 3)])
-def test_ms_marco_with_a_third_column_of_titles(tmp_path, titles, expected):
+    # the same folder with a third column, of titles
     (tmp_path / "collection.tsv").write_text("0\tTea\ta drink\n1\t-\tx\n2\t\ty\n")
-    passages = msmarco.Settings(path=str(tmp_path), titles=titles).load().passages
-    assert passages["title"].to_pylist() == expected
-    assert passages["text"].to_pylist() == ["a drink", "x", "y"]
+    for titles, expected in ((True, ["Tea", "-", ""]), (False, [""] * 3)):
+        passages = msmarco.Settings(path=str(tmp_path), titles=titles).load().passages
+        assert passages["title"].to_pylist() == expected
+        assert passages["text"].to_pylist() == ["a drink", "x", "y"]
 
 
 @pytest.mark.parametrize("folder", ["qrels", "data", "default"])
@@ -125,7 +106,6 @@ def test_mteb_s_tables_at_the_hub(tmp_path, folder):
     for name, rows in tables.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}.parquet")
-    (tmp_path / "README.md").write_text("---\nconfigs: []\n---\n")
     settings = beir.Settings(path=str(tmp_path))
     assert settings.judged() == {"test": True} and len(settings.depends()) == 4
     assert settings.expected()[::2] == (3, {"test": 2})
@@ -185,59 +165,3 @@ def test_pyserini_s_documents(tmp_path):
     settings = text.Settings(path=str(tmp_path))
     assert [path.name for path in settings.depends()] == ["docs00.jsonl", "docs01.json"]
     assert list(settings.load().rows()) == [(name, "", own) for name, own in CORPUS.items()]
-    write_lines(tmp_path / "docs02.jsonl", rows[:1])
-    with pytest.raises(InputError, match="docs02.jsonl, line 1: the id d0 already belongs to"):
-        settings.load()
-
-
-def test_sources_answer_without_heavy_imports(tmp_path):
-    entries = [write_beir(tmp_path, CORPUS, ASKED, test=QRELS), {"source": "pydocs"}]
-    script = "import sys, json; from cdmae import collections; "
-    script += "asked = map(collections.settings_of, json.loads(sys.argv[1])); "
-    script += "[(entry.judged(), entry.depends(), entry.version(), entry.expected()) for entry in asked]; "
-    script += "sys.exit(str({'numpy', 'pandas', 'pyarrow', 'torch'} & set(sys.modules)))"
-    command = [sys.executable, "-c", script, json.dumps(entries)]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert said.stderr == "set()\n"
-
-
-def nfcorpus(folder):
-    """The collection of BEIR's own file."""
-    if not NFCORPUS.is_file():
-        pytest.skip("nfcorpus.zip is not in data/published")
-    with zipfile.ZipFile(NFCORPUS) as archive:
-        archive.extractall(folder)
-    write_collection(folder / "docs", beir.Settings(path=str(folder / "nfcorpus")).load())
-    return folder / "docs"
-
-
-def means(run, docs, *measures):
-    """The means of a run over the 323 test queries, to four digits."""
-    queries = read_queries(docs, "test")["query_id"]
-    found = measure(run, read_qrels(docs, "test"), queries, measures)
-    assert found["query_id"].nunique() == 323
-    return found.groupby("measure")["value"].mean().round(4).to_dict()
-
-
-def test_bm25_on_beir_s_nfcorpus_equals_the_published_numbers(tmp_path):
-    """Anserini's flat index: nDCG@10 .3218 and R@100 .2457; the order of ties differs."""
-    docs = nfcorpus(tmp_path)
-    bm25.write_runs(
-        folders=[docs], passages=[docs / "passages.parquet"], mined=[], indexes=tmp_path / "index",
-        languages={"docs": "en"}, collections=[docs], splits=["test"], outputs=[tmp_path / "run"],
-        depth=1000, k1=0.9, b=0.4,
-    )  # fmt: skip
-    found = means(read_run(tmp_path / "run"), docs, "nDCG@10", "R@100")
-    assert found == {"nDCG@10": 0.3217, "R@100": 0.2457}
-
-
-@pytest.mark.skipif("CDMAE_PUBLISHED" not in os.environ, reason="takes minutes; on request")
-def test_minilm_on_beir_s_nfcorpus_equals_the_published_number(tmp_path, minilm):
-    """MTEB: nDCG@10 .3159; the order of ties differs. With $CDMAE_PUBLISHED, the file's folder."""
-    docs = nfcorpus(tmp_path)
-    lengths = {"query_length": 256, "passage_length": 256}
-    system = {"encoded_by": "external", "model": str(minilm), **lengths}
-    write_vectors(encoder=system, source=docs, output=tmp_path / "vectors")
-    asked = read_queries(docs, "test")["text"].tolist()
-    run = search(external.Encoder(system).queries(asked), read_shards(tmp_path / "vectors"), 1000)
-    assert means(run, docs, "nDCG@10") == {"nDCG@10": 0.3167}

@@ -3,20 +3,17 @@ reranker.
 """
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 from tiny_models import model
-from tiny_pretraining import differences, run, started
-from tiny_tokenizers import KINDS, TEXTS, write_tokens
+from tiny_pretraining import started
+from tiny_tokenizers import KINDS, TEXTS
 from tiny_training import stage, untrained
 
 from cdmae.config import pretrained
-from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
-from cdmae.importance import ami, ngrams
 from cdmae.models import architectures, checkpoint, sequences
-from cdmae.retrieval import external, reranking, vectors
+from cdmae.retrieval import reranking, vectors
 from cdmae.tokens import tokenise
 
 TOKENIZERS = {
@@ -98,39 +95,3 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
         list(zip(SPOKEN, SPOKEN[::-1], strict=True))
     )
     np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-5)
-
-
-def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):
-    """On words of its own tokenizer; the result is an encoder of the same kind, with other weights."""
-    texts = [*TEXTS, *SPOKEN[:4], ""]
-    table = pa.table({"title": ["", "e-mail"] * 3 + [""], "text": texts})
-    tokens = tokenise.Tokeniser(encoder).tokens(table)
-    write_tokens(tmp_path / "tokens", tokens)
-    ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=3)
-    formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}
-    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, formula)
-    how = {"max_length": 24, "batch": 4, "steps": 2, "learning_rate": 1e-3, "precision": "fp32"}
-    folders = {name: tmp_path / name for name in ("tokens", "importance")}
-    made = run(
-        folders | {"tokenizer": encoder},
-        tmp_path,
-        Mae(start="s", collection="c", **how),
-        start=Start(checkpoint=str(published[0])),
-    )
-    assert len(differences(encoder, made)) > 20
-
-
-def test_minilm_has_its_published_vectors_as_a_start_and_as_a_foreign_model(minilm, tmp_path):
-    """With its own pooling and similarity; two texts, of which the second is cut."""
-    from sentence_transformers import SentenceTransformer
-
-    texts = ["how do I join two lists?", "When was the first bridge over the river built? " * 8]
-    start = started(minilm, tmp_path / "start")
-    recipe = stage("retriever", query_length=32, pooling="mean", similarity="cosine")
-    folder = untrained(tmp_path / "model", start, recipe)
-    ours = vectors.Encoder({"model": folder}).queries(texts)
-    theirs = SentenceTransformer(str(minilm), device="cpu")
-    foreign = external.Encoder({"model": str(minilm)}).queries(texts)
-    np.testing.assert_allclose(foreign, theirs.encode(texts), atol=1e-6)
-    theirs.max_seq_length = 32
-    np.testing.assert_allclose(ours, theirs.encode(texts), atol=1e-5)

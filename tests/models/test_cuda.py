@@ -8,20 +8,15 @@ has no tensors.
 import sys
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
-import tiny_models
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
 from benchmarks import gpu, pretraining
-from cdmae.models import attention, packed, transformer
+from cdmae.models import packed
 from cdmae.pretraining.objectives import _prediction
-from cdmae.training import setup
 
 CPU = torch.device("cpu")
-CUDA = torch.device("cuda", 0)
 # what CUDA's autocast computes in float32 and the CPU's does not
 # (docs.pytorch.org/docs/stable/amp.html)
 WIDE = {
@@ -99,61 +94,3 @@ def test_a_step_by_the_paths_of_cuda_is_the_cpus(name, on_cpu, like_cuda):
     assert gpu.error(gpu.learnt(*trained[name], CPU, "fp32"), reference) < 1e-5
     rounded = gpu.learnt(*trained[name], CPU, "bf16")
     assert gpu.error(rounded, reference) < max(4e-3, 2 * own)
-
-
-@pytest.mark.parametrize("family", tiny_models.ALL)
-def test_every_architecture_learns_by_the_paths_of_cuda(family, like_cuda):
-    network = tiny_models.model(family)
-    batch = packed.pack([[2, 5, 6, 3], [2, 7, 3], [2, *range(8, 30), 3]])
-    gradients = []
-    for precision in ("fp32", "bf16"):
-        with setup.autocast(precision, CPU):
-            vectors = transformer.vectors(network, batch)
-        weights = [weight for weight in network.parameters() if weight.requires_grad]
-        towards = torch.randn(vectors.shape, generator=torch.Generator().manual_seed(1))
-        loss = (vectors.float() * towards).sum()  # a LayerNorm fixes the lengths
-        of_weights = torch.autograd.grad(loss, weights, allow_unused=True)
-        gradients.append(torch.cat([one.flatten() for one in of_weights if one is not None]))
-    assert (gradients[1] - gradients[0]).norm() < 0.1 * gradients[0].norm()
-
-
-def test_torchs_packed_kernel_takes_what_it_is_given(monkeypatch):
-    """Run the installed operator, forward and backward, on tensors without memory.
-
-    This checks arguments, shapes and dtypes.
-    """
-    monkeypatch.setattr(packed, "put", lambda array, on, *_: torch.from_numpy(array).to(on))
-    meta = torch.device("meta")
-    starts = np.array([0, 5, 7, 11])
-    of = packed.pack(packed.Ragged(np.zeros(11, np.int64), starts), meta)
-    to = packed.select(np.array([0, 7]), starts, meta)
-    query, key = (
-        torch.empty(layout.size, 3 * 64, dtype=torch.bfloat16, device=meta) for layout in (to, of)
-    )
-    query.requires_grad_()
-    key.requires_grad_()
-    mixed = attention._varlen(query, key, key, attention.Grid(to, 3), attention.Grid(of, 3))
-    assert (mixed.shape, mixed.dtype, of.starts.dtype) == (query.shape, torch.bfloat16, torch.int32)
-    mixed.sum().backward()
-    assert (query.grad.shape, key.grad.dtype) == (query.shape, torch.bfloat16)
-
-
-@pytest.mark.parametrize(
-    ("size", "kind", "capability", "kernel"),
-    [
-        (64, torch.bfloat16, 8, "varlen"), (256, torch.float16, 9, "varlen"),
-        (26, torch.bfloat16, 8, "grid"), (264, torch.bfloat16, 8, "grid"),
-        (64, torch.float32, 8, "grid"), (64, torch.float16, 7, "grid"),
-    ],
-)  # fmt: skip
-def test_the_packed_kernel_is_given_what_it_takes(size, kind, capability, kernel, monkeypatch):
-    """Heads of a multiple of 8 numbers, at most 256, in half precision, from the A100 on; tensors
-    that only say that they are on CUDA.
-    """
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (capability, 5))
-    monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")
-    monkeypatch.setattr(attention, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))
-    grid = attention.Grid(packed.pack([[2, 7, 3], [2, 3]]), 3)
-    with FakeTensorMode():
-        states = torch.empty(4, 3 * size, dtype=kind, device="cuda")
-        assert attention.attend(states, states, states, grid, grid) == kernel

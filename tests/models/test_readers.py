@@ -5,60 +5,14 @@ text-embeddings-inference (``router/src/lib.rs``), vLLM (``vllm/transformers_uti
 fastembed (``fastembed/common/preprocessor_utils.py``), older versions of sentence-transformers.
 """
 
-import dataclasses
-import os
-import stat
-
-import numpy as np
 import pytest
-import tiny_pretraining
 import tiny_tokenizers
-from card_facts import FACTS, measures
-from tiny_pretraining import SETTINGS
-from tiny_training import stage, train, untrained
+from tiny_training import stage, untrained
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
-from cdmae.evaluation.per_query import write_measures
 from cdmae.files import read_json
 from cdmae.models import metadata
-from cdmae.report import card
-from cdmae.retrieval import vectors as inference
-
-
-def test_the_files_of_a_model_have_modes_by_the_umask(tiny, tmp_path):
-    """A colleague, or the user of a container, who may read one file of a model may read all."""
-    mask = 0o027
-    before = os.umask(mask)
-    try:
-        trained = train(tiny, tmp_path, stage("retriever", queries=24, epochs=1.0))
-        write_measures(tmp_path / "measures.tsv", measures())
-        facts = {"measures": FACTS | {"about": {}, "beside": []}}
-        folder = tmp_path / "released"
-        card.release(facts, [trained], [tmp_path / "measures.tsv"], [folder])
-    finally:
-        os.umask(before)
-    paths = [folder, *folder.rglob("*")]
-    assert len(paths) > 10
-    for path in paths:
-        allowed = 0o777 if path.is_dir() else 0o666
-        if path.suffix == ".safetensors":
-            allowed = 0o444  # shared with the trained model: nobody may write to it
-        assert oct(stat.S_IMODE(path.stat().st_mode)) == oct(allowed & ~mask), path
-
-
-def test_an_encoder_is_a_sentence_transformer_with_the_pooling_of_its_training(inputs, tmp_path):
-    from sentence_transformers import SentenceTransformer
-
-    settings = dataclasses.replace(SETTINGS, steps=1, pooling="mean")
-    encoder = tiny_pretraining.run(inputs, tmp_path, settings)
-    recipe = stage("retriever", passage_length=16, pooling="mean")
-    # the last is as long as may be
-    texts = ["w1 w2 w3", "w40", " ".join(f"w{number}" for number in range(14))]
-    folder = untrained(tmp_path / "model", encoder, recipe)
-    ours = inference.Encoder({"model": folder}).queries(texts)
-    theirs = SentenceTransformer(str(encoder), device="cpu").encode(texts)
-    np.testing.assert_allclose(theirs, ours, atol=1e-5)
 
 
 def test_the_pooling_is_written_for_every_reader(tiny, tmp_path):
