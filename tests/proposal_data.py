@@ -14,10 +14,10 @@ def passage(rng):
     return " ".join(rng.choices(WORDS, k=30)) + ". " + " ".join(rng.choices(WORDS, k=20)) + "."
 
 
-def pairs(path, rows=100, columns=("query", "positive")):
+def pairs(path, columns=("query", "positive")):
     rng = random.Random(1)
     path.parent.mkdir(exist_ok=True)
-    found = [(f"what is {' '.join(rng.choices(WORDS, k=4))}", passage(rng)) for _ in range(rows)]
+    found = [(f"what is {' '.join(rng.choices(WORDS, k=4))}", passage(rng)) for _ in range(100)]
     pd.DataFrame(found, columns=columns).to_csv(path, index=False)
     return path
 
@@ -35,10 +35,10 @@ def beir(folder, **splits):
     return folder
 
 
-def texts(folder, suffix=".md", number=40):
+def texts(folder, suffix=".md"):
     rng = random.Random(3)
     folder.mkdir()
-    for row in range(number):
+    for row in range(40):
         heads = [" ".join(rng.choices(WORDS, k=4)) for _ in range(3)]
         sections = [f"# {head}\n\n{passage(rng).title()}\n" for head in heads]
         (folder / f"page{row}{suffix}").write_text("\n".join(sections))
