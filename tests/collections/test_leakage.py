@@ -8,13 +8,13 @@ from cdmae.collections.sources import beir
 HALVES = {"dev": 0.2, "test": 0.2}
 
 
-def folder(path, positives, texts=None, split="train", further=()):
+def folder(path, positives, texts=None, further=()):
     """A collection in BEIR's layout; positives: the relevant passage of each query."""
     texts = texts or [f"query number {query}" for query in range(len(positives))]
     passages = {f"p{name}": f"passage {name}" for name in sorted(set(positives))}
     queries = {f"q{query}": text for query, text in enumerate(texts)}
     rows = [(f"q{query}", f"p{passage}", 1) for query, passage in enumerate(positives)]
-    return write_beir(path, passages, queries, **{split: [*rows, *further]})["path"]
+    return write_beir(path, passages, queries, train=[*rows, *further])["path"]
 
 
 def splits_of(settings):

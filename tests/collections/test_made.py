@@ -1,7 +1,7 @@
 """Collections that are made of others: pseudo queries, expanded passages, spans, joined passages."""
 
 import pytest
-from small_collections import relevant, stored, texts_of, write_beir, write_files, write_lines
+from small_collections import relevant, stored, texts_of, write_beir, write_lines
 
 from cdmae.collections import settings_of
 from cdmae.collections.sources import expanded, joined, pseudo
@@ -65,13 +65,10 @@ def test_a_span_is_the_query_for_the_words_around_it(settings):
     assert 5 <= len(query) <= 16 and len(query) + len(rest) == 40
     begin = int(query[0].removeprefix("word"))
     assert [*rest[:begin], *query, *rest[begin:]] == LONG.split()
-
-
-def test_fewer_queries_are_a_subset_and_other_passages_keep_their_words(settings):
-    every, _ = made(settings(method="span"))
+    # of fewer queries, other passages keep their words
     one, passages = made(settings(method="span", queries=1))
     (kept,) = one
-    assert one[kept] == every[kept]
+    assert one[kept] == asked[kept]
     assert {name for name in WHOLE if passages[name] != WHOLE[name]} == {kept}
 
 
@@ -87,13 +84,10 @@ def test_dev_has_other_queries_than_train(settings):
     ("text", "query"),
     [
         ("    pip install it now\n\nThen it is there. It runs as a service.", "Then it is there."),
-        ("Install it like this:\n\n    pip install it\n\nThen it is there. It runs now.", "Then it is there."),
         ("See [the guide](a/b#c) for it. Then it runs as a service here.", ""),
         ("One two three. Four five six seven eight.", "One two three."),
         ("One two three. Four five six seven.", ""),
         ("word " * 31 + "end. Then it runs as a service here.", ""),
-        ("self.x = f(a)[0] == {1: b}; y |= z. Then it runs as a service.", ""),
-        ("Quelle est la durée de vie ? Elle est de deux ans en moyenne.", "Quelle est la durée de vie ?"),
     ],
 )  # fmt: skip
 def test_code_links_and_long_sentences_are_no_queries(text, query):
@@ -101,24 +95,8 @@ def test_code_links_and_long_sentences_are_no_queries(text, query):
     assert (found[0] if found else "") == query
 
 
-@pytest.mark.parametrize("method", pseudo.CUT)
-def test_a_passage_keeps_the_words_of_its_query_if_a_teacher_grades_it(settings, method):
-    asked, passages = made(settings(method=method, keep_query=True))
-    assert "p1" in asked
-    assert passages == WHOLE
-
-
-# --- texts of another model -----------------------------------------------------------------------
-
-
-def lines_of(folder, *lines):
-    """Write texts of passages; return the path."""
-    (folder / "texts.tsv").write_text("".join(f"{line}\n" for line in lines))
-    return str(folder / "texts.tsv")
-
-
 def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_path):
-    """Each kind alone gives the same query."""
+    """Each kind alone gives the same query, and may keep it in the passage, for a teacher."""
     whole = []
     for row in range(60):
         words = " ".join(f"{word}{row}" for word in FIRST.rstrip(".").replace(". ", " ").split())
@@ -126,32 +104,32 @@ def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_pat
         text = f"One sentence of {row}. The other of {words}"
         whole.append({"_id": f"p{row}", "title": title, "text": text})
     write_lines(tmp_path / "corpus.jsonl", whole)
-    alone = {method: made(settings(method=method, keep_query=True))[0] for method in pseudo.CUT}
     asked, passages = made(settings(method="mixed"))
     assert not any(title for title, _ in passages.values())
-    for queries in alone.values():
+    alone = {}
+    for method in pseudo.CUT:
+        queries, unchanged = made(settings(method=method, keep_query=True))
+        assert unchanged == {row["_id"]: (row["title"], row["text"]) for row in whole}
+        alone[method] = queries
         assert sum(queries.get(name) == query for name, query in asked.items()) >= 4
     every = {query for queries in alone.values() for query in queries.values()}
     assert every >= set(asked.values())
 
 
 def test_bm25_answers_the_collections_queries_from_the_expanded_passages(tmp_path):
-    passages = {"p1": "a binary heap", "p2": "a hash table", "p3": "a linked list"}
+    passages = {"p1": "a binary heap", "p2": "a hash table"}
     asked = {"q": "priority queue"}
     base = write_beir(tmp_path / "base", passages, asked, test=[("q", "p1", 1)])
-    lines = "p1\ta priority queue", "p1\theap sort", "p2\tdictionary", "p3\tnodes and pointers"
-    settings = expanded.Settings(of=base, texts=lines_of(tmp_path, *lines), samples=2)
-    assert settings.judged() == {"test": True}
-    assert [path.name for path in settings.depends()][-1] == "texts.tsv"
-    assert settings.modules() == ["cdmae.collections.sources.beir"]
-    assert settings.expected()[::2] == (3, {"test": 1})
+    lines = tmp_path / "texts.tsv"
+    lines.write_text("p1\ta priority queue\np1\theap sort\np2\tdictionary\n")
+    settings = expanded.Settings(of=base, texts=str(lines), samples=2)
+    assert settings.judged() == {"test": True} and lines in settings.depends()
     assert settings.expected()[1] == settings.base.expected()[1] + 2 * expanded.WORDS
     collection = settings.load()
-    assert texts_of(collection) == {
-        "p1": "a binary heap a priority queue heap sort",
-        "p2": "a hash table dictionary",
-        "p3": "a linked list nodes and pointers",
-    }
+    assert list(texts_of(collection).values()) == [
+        "a binary heap a priority queue heap sort",
+        "a hash table dictionary",
+    ]
     write_collection(tmp_path / "out", collection)
     write_collection(tmp_path / "docs", settings.base.load())
     bm25.write_runs(
@@ -162,21 +140,19 @@ def test_bm25_answers_the_collections_queries_from_the_expanded_passages(tmp_pat
     assert read_run(tmp_path / "run").ranked(0)[0].tolist() == [0]
 
 
-# --- spans ----------------------------------------------------------------------------------------
-
-
 WORDS = [f"word{number}" for number in range(60)]
 TEXTS = [" ".join(WORDS[first : first + 40]) for first in range(12)]
 
 
-def spans(folder, **values):
-    """Read spans of a collection of 12 long passages and one short one."""
-    stored(folder, [*TEXTS, "too short"], {"test": {}})
-    return settings_of({"source": "spans", "of": str(folder), **values}, "spans").load()
-
-
 def test_spans_ask_for_the_passages_that_contain_them(tmp_path):
-    made = spans(tmp_path, queries=12)
+    """Fewer are some of all, in the order of the passages; one passage is too short."""
+    stored(tmp_path, [*TEXTS, "too short"], {"test": {}})
+
+    def spans(number):
+        values = {"source": "spans", "of": str(tmp_path), "queries": number}
+        return settings_of(values, "spans").load()
+
+    made = spans(12)
     assert made.shared == tmp_path and list(made.queries) == ["train"]
     texts = {name: text for name, _, text in made.rows()}
     rows = made.qrels["train"].merge(made.queries["train"], on="query_id")
@@ -184,37 +160,25 @@ def test_spans_ask_for_the_passages_that_contain_them(tmp_path):
     for passage, query in zip(rows["passage_id"], rows["text"], strict=True):
         assert 5 <= len(query.split()) <= 16
         assert query in texts[passage]
-
-
-def test_fewer_spans_are_some_of_all_in_the_passages_order_and_more_are_refused(tmp_path):
-    every = spans(tmp_path, queries=12).queries["train"]["query_id"].tolist()
-    some = spans(tmp_path, queries=5).queries["train"]["query_id"].tolist()
+    every, some = (each.queries["train"]["query_id"].tolist() for each in (made, spans(5)))
     assert len(some) == 5
     assert some == [name for name in every if name in some] != every[:5]
     with pytest.raises(InputError, match="queries is 13"):
-        spans(tmp_path, queries=13)
-
-
-# --- joined ---------------------------------------------------------------------------------------
+        spans(13)
 
 
 def test_passages_follow_each_other_and_ids_begin_with_the_collection(tmp_path):
     """Two collections share the id of a passage."""
-    write_files(tmp_path / "notes", {"a.txt": "g h\n"})
     parts = {
         "one": write_beir(tmp_path / "one", {"p0": "a b", "p1": "c d e"}),
         "two": write_beir(tmp_path / "two", {"p0": "f"}),
-        "notes": {"source": "text", "path": str(tmp_path / "notes")},
     }
     settings = joined.Settings(of=parts)
     assert list(settings.load().rows()) == [
         ("one/p0", "", "a b"),
         ("one/p1", "", "c d e"),
         ("two/p0", "", "f"),
-        ("notes/a.txt#1", "a", "g h"),
     ]
-    assert settings.judged() == {}
-    assert settings.expected()[0] == 4
-    assert [file.name for file in settings.depends()] == ["corpus.jsonl", "corpus.jsonl", "a.txt"]
-    names = [f"cdmae.collections.sources.{name}" for name in ("beir", "beir", "text")]
-    assert settings.modules() == names
+    assert settings.judged() == {} and settings.expected()[0] == 3
+    assert settings.depends() == [tmp_path / name / "corpus.jsonl" for name in parts]
+    assert settings.modules() == ["cdmae.collections.sources.beir"] * 2

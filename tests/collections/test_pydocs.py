@@ -9,7 +9,7 @@ from small_collections import relevant, texts_of, write_files
 
 from cdmae.collections.sources import pydocs
 from cdmae.collections.sources.pydocs import division, harvest
-from cdmae.collections.sources.pydocs.prose import MIN_BODY, prose
+from cdmae.collections.sources.pydocs.prose import MIN_BODY
 from cdmae.errors import InputError
 
 VERSIONS = {"pandas": "3.1.1", "scipy": "1.17.1"}
@@ -22,16 +22,13 @@ def text(seed):
     return " ".join("".join(rng.choices("abcde", k=5)) for _ in range(40))
 
 
-# --- the collection -------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def smoke():
     return pydocs.Settings(size="smoke").load()
 
 
 def test_smoke_is_a_sensible_collection(smoke):
-    """Splits share no passage, near-duplicate or query; no passage holds its query or markup."""
+    """Splits share no passage, near-duplicate or query; no passage holds its query."""
     texts = texts_of(smoke)
     assert 600 <= len(texts) == len(smoke.passages) <= 1500
     assert all(MIN_BODY <= len(text.split()) <= 120 for text in texts.values())
@@ -50,9 +47,6 @@ def test_smoke_is_a_sensible_collection(smoke):
         both = split_of.get(ids[i]), split_of.get(ids[j])
         assert None in both or both[0] == both[1]
     assert all(not one & other for one, other in combinations(seen, 2))
-    joined = "\n".join(texts.values())
-    for markup in ("`", ">>>", ":class:", ":param", "\n.. ", "http://", "https://", "----"):
-        assert markup not in joined
 
 
 def test_the_bytes_of_these_versions(smoke):
@@ -63,9 +57,10 @@ def test_the_bytes_of_these_versions(smoke):
     assert hashlib.sha256(content).hexdigest() == SMOKE
 
 
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """A package of 40 functions, in domain and held out."""
+def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgments(
+    tmp_path, monkeypatch
+):
+    """Of a package of 40 functions, in domain and held out."""
     modules = {
         f"m{i}.py": f'def f():\n    """Return item number {i} of all. {text(i).title()}."""\n'
         for i in range(40)
@@ -75,9 +70,6 @@ def package(tmp_path, monkeypatch):
     monkeypatch.setattr(pydocs, "IN_DOMAIN", ("networkx_made_up",))
     monkeypatch.setitem(pydocs.HELD_OUT, "networkx", "networkx_made_up")
 
-
-@pytest.mark.usefixtures("package")
-def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgments():
     every, ten, five = (pydocs.Settings(train_queries=number).load() for number in (0, 10, 5))
     chosen = [set(each.queries["train"]["query_id"]) for each in (every, ten, five)]
     assert list(map(len, chosen[1:])) == [10, 5] and chosen[0] > chosen[1] > chosen[2]
@@ -90,18 +82,8 @@ def test_training_queries_are_a_nested_choice_and_further_ones_lose_their_judgme
     assert "unlabelled" not in further.qrels
     with pytest.raises(InputError, match="train_queries is 1000, and unlabelled is 0; expected at"):
         pydocs.Settings(train_queries=1000).load()
-
-
-@pytest.mark.usefixtures("package")
-def test_a_held_out_package_is_all_test():
-    settings = pydocs.Settings(part="networkx")
-    assert settings.judged() == {"test": True}
-    collection = settings.load()
-    assert len(collection.queries["test"]) == len(collection.passages) == 40
-    assert 0 < len(pydocs.Settings(part="networkx", size="smoke").load().passages) < 20
-
-
-# --- harvest --------------------------------------------------------------------------------------
+    apart = pydocs.Settings(part="networkx").load()
+    assert len(apart.queries["test"]) == len(apart.passages) == 40 and len(apart.queries) == 1
 
 
 def test_the_harvest_reads_the_calls_that_document_compiled_objects(tmp_path):
@@ -123,33 +105,6 @@ add_newdoc(*everything)
         "tree.erf": "Error function.", "tree.str_": "Text.", "tree.abs": "Abs {x}.",
         "torch.Tensor.copy": "Copy.", "tree._docs.det": "Det.",
     }  # fmt: skip
-
-
-# the form of transformers; that of NumPy is in the smoke collection
-GOOGLE = """Fetch rows from a table. Retrieves all rows that match.
-
-    Args:
-        table_handle (Table, *optional*, defaults to `None`): An open table.
-
-    ```python
-    fetch(dropped)
-    ```
-
-    <Tip>Use [`Table.read`] or [the guide](https://example.org).</Tip>
-
-    Example:
-        dropped
-"""
-
-
-def test_the_prose_of_a_docstring_is_kept():
-    body = (
-        "Retrieves all rows that match. table_handle: An open table. Use Table.read or the guide."
-    )
-    assert prose(GOOGLE, "tree.fetch", 100) == ("Fetch rows from a table", body)
-
-
-# --- division -------------------------------------------------------------------------------------
 
 
 def test_bodies_in_other_case_are_one_passage_and_a_summary_of_four_is_no_query():

@@ -1,7 +1,5 @@
 """Documents: the files that are read, the passages that are cut from them, and real questions."""
 
-import os
-
 import pytest
 from small_collections import relevant, texts_of, write_files
 
@@ -28,8 +26,6 @@ def test_files_are_cut_at_paragraphs(tmp_path):
         ("guide/how_to-install.md#2", "how to install", " ".join(words[:30])),
         ("guide/how_to-install.md#3", "how to install", " ".join(words[30:])),
     ]
-    assert entry.judged() == {}
-    assert entry.expected()[0] >= 1
 
 
 MARKDOWN = """---
@@ -56,7 +52,6 @@ RST = """
 A guide
 =======
 
-.. contents::
 .. toctree:: other
 
 See :func:`~tree.leaf.grow`\\s and :doc:`the manual <manual>`, `here <https://example.org>`_ [1]_.
@@ -74,12 +69,6 @@ term
    The meaning::
 
        x = [1]
-
-=====  =====
-a      b
-=====  =====
-1      2
-=====  =====
 """
 PAGE = """<html><head><title>T</title><script>var x;</script></head><body>
 <nav><a href="/">Home</a></nav><div role="main"><h1>A guide<a class="headerlink">¶</a></h1>
@@ -101,14 +90,12 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
             (HEADING, "A guide"), (TEXT, "See grows and the manual, here."),
             (TEXT, "Mind this, says."), (TEXT, "grow(leaf)"), (TEXT, "Let it grow."),
             (HEADING, "Use"), (TEXT, "term: The meaning:"), (CODE, "    x = [1]"),
-            (ROW, "a, b"), (ROW, "1, 2"),
         ]),
         (PAGE, ".html", [
             (HEADING, "A guide"), (TEXT, "See the manual page. Or not."), (HEADING, "Use"),
             (TEXT, "One x"), (TEXT, "Two"), (ROW, "a, b"), (CODE, "    x = 1\n    y = 2"),
         ]),
         ("One\ntwo.\n\n \nThree.", ".txt", [(TEXT, "One two."), (TEXT, "Three.")]),
-        ("", ".html", []),
     ],
 )  # fmt: skip
 def test_documents_are_parsed(source, suffix, expected):
@@ -135,32 +122,19 @@ def test_rows_of_tables_are_not_cut_and_code_can_be_left_out(tmp_path):
 
 
 def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path):
-    """Links to files inside the folder are read."""
-    hidden = {".git/c.txt": "hidden", ".d.txt": "hidden"}
-    docs = write_files(tmp_path / "docs", {"a.txt": "one", "inner/b.txt": "two", **hidden})
+    """Links to files inside the folder are read; suffixes may be in any case."""
+    hidden = {".git/c.txt": "hidden", ".d.txt": "hidden", "e.org": "not a suffix"}
+    docs = write_files(tmp_path / "docs", {"a.TXT": "one", "inner/b.txt": "two", **hidden})
     (tmp_path / "secret.txt").write_text("the secret is 42")
     (docs / "secret.txt").symlink_to(tmp_path / "secret.txt")
     (docs / "up").symlink_to("..")
-    (docs / "same.txt").symlink_to("a.txt")
+    (docs / "same.txt").symlink_to("a.TXT")
     (docs / "broken.txt").symlink_to("nowhere")
-    os.mkfifo(docs / "pipe.txt")
-    assert read(docs) == {"a.txt#1": "one", "inner/b.txt#1": "two", "same.txt#1": "one"}
-
-
-def test_suffixes_match_in_any_case(tmp_path):
-    write_files(tmp_path, dict.fromkeys(("README.MD", "x.org"), "Some words."))
-    assert text.Settings(path=str(tmp_path)).depends() == [tmp_path / "README.MD"]
-    assert text.Settings(path=str(tmp_path), suffixes=(".ORG",)).depends() == [tmp_path / "x.org"]
+    assert read(docs) == {"a.TXT#1": "one", "inner/b.txt#1": "two", "same.txt#1": "one"}
+    assert text.Settings(path=str(docs), suffixes=(".ORG",)).depends() == [docs / "e.org"]
 
 
 # --- real questions -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def docs(tmp_path):
-    guide = "# By pip\n\nRun pip.\n\n# By conda\n\nRun conda.\n"
-    contents = {"guide/install.md": guide, "faq.md": "# Cost\n\nIt is free.\n"}
-    return write_files(tmp_path / "docs", contents)
 
 
 def asked(folder, table):
@@ -171,7 +145,10 @@ def asked(folder, table):
     return relevant(settings.load(), "test")
 
 
-def test_questions_name_a_file_a_heading_or_a_passage(docs, tmp_path):
+def test_questions_name_a_file_a_heading_or_a_passage(tmp_path):
+    guide = "# By pip\n\nRun pip.\n\n# By conda\n\nRun conda.\n"
+    contents = {"guide/install.md": guide, "faq.md": "# Cost\n\nIt is free.\n"}
+    docs = write_files(tmp_path / "docs", contents)
     table = tmp_path / "questions.csv"
     table.write_text(
         "Question,File,Heading,ID\nhow to install,install.md,,\nwhat does it cost,,cost,\n"

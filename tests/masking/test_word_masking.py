@@ -114,19 +114,10 @@ def test_words_are_drawn_in_proportion_to_their_weights(name):
     assert np.abs(both - second).max() < 4 * math.sqrt(0.25 / number)
 
 
-@pytest.mark.parametrize(
-    ("name", "ratio"),
-    [
-        ("importance", 0.5),
-        ("whole_word", 0.4),
-        ("idf", 0.5),
-        ("inverse_frequency", 0.5),
-        ("span", 0.3),
-    ],
-)
-def test_at_most_one_word_is_masked_in_part(name, ratio):
+@pytest.mark.parametrize("name", ["importance", "whole_word", "idf", "inverse_frequency", "span"])
+def test_at_most_one_word_is_masked_in_part(name):
     batch = random_batch(passages=200)
-    found = choose(batch, Side(name, ratio), KEY)
+    found = choose(batch, Side(name, 0.4), KEY)
     for row, words in enumerate(words_of(batch)):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 

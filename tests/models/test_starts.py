@@ -31,12 +31,8 @@ def config(layers=2, vocabulary=15):
     return BertConfig(vocab_size=vocabulary, num_hidden_layers=layers, **SIZES)
 
 
-# --- checkpoints ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("revision", ["main", "v1"])
 def test_a_revision_of_a_name_at_the_hub_is_read_and_its_commit_known(
-    tokenizer, tmp_path, monkeypatch, revision
+    tokenizer, tmp_path, monkeypatch
 ):
     """Of a hub whose cache has two commits of acme/tiny: the newest one, and v1."""
     weights = {}
@@ -53,12 +49,12 @@ def test_a_revision_of_a_name_at_the_hub_is_read_and_its_commit_known(
         weights[name] = model.bert.embeddings.word_embeddings.weight
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    name = "acme/tiny" + ("" if revision == "main" else f"@{revision}")
-    model = checkpoint.start_encoder(Start(checkpoint=name), tokenizer, seed=1)
-    assert torch.equal(model.bert.embeddings.word_embeddings.weight, weights[revision])
-    assert len(tokenise.load_tokenizer(name)) == 15
-    commit = {"checkpoint": commits[revision]}
-    assert networks.commits(checkpoint=name, generator="") == commit
+    for name, revision in (("acme/tiny", "main"), ("acme/tiny@v1", "v1")):
+        model = checkpoint.start_encoder(Start(checkpoint=name), tokenizer, seed=1)
+        assert torch.equal(model.bert.embeddings.word_embeddings.weight, weights[revision])
+        assert len(tokenise.load_tokenizer(name)) == 15
+        commit = {"checkpoint": commits[revision]}
+        assert networks.commits(checkpoint=name, generator="") == commit
     (tmp_path / "about.json").write_text(json.dumps({"commits": commit}))  # of an encoder here
     assert networks.commits(checkpoint=tmp_path) == commit
 
@@ -78,14 +74,9 @@ class Evil:
         return pytest.fail, ("code ran",)
 
 
-def described(**changed):
-    """Change values of config.json."""
-
-    def change(folder):
-        path = folder / "config.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | changed))
-
-    return change
+def deeper(folder):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"num_hidden_layers": 3}))
 
 
 def pickled(folder):
@@ -110,12 +101,9 @@ def without_numbers(folder):
     [
         (cut, "cannot be read: .*safetensors.* is damaged .*git lfs pull"),
         (pickled, "cannot be read"),
-        (described(num_hidden_layers=3), r"lacks bert\.encoder\.layer\.2.* and 13 more"),
-        (described(intermediate_size=50), r"lacks bert.* in the shape that its config.json"),
+        (deeper, r"lacks bert\.encoder\.layer\.2.* and 13 more"),
         (without_numbers, r"has NaN or infinity in bert\.encoder\.layer\.1\.output\.dense\.bias"),
         (lambda folder: GPT2Config().save_pretrained(folder), "'gpt2'; expected bert, electra"),
-        (described(num_attention_heads=0), "cannot be read"),
-        (lambda folder: (folder / "config.json").write_text("{"), "cannot be read"),
         (
             lambda folder: BertForMaskedLM(config(vocabulary=14)).save_pretrained(folder),
             "has a vocabulary of 14 word-pieces, but its tokenizer in .* has 15",

@@ -4,65 +4,47 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny_objectives import SETTINGS
+import tiny_objectives
+from tiny_objectives import CLS, SEP, SETTINGS, bounds
 
 from cdmae import masking
-from cdmae.errors import InputError
-from cdmae.masking import Corpus, Side
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.reader import PASSAGES_AT_ONCE, Reader
-from cdmae.tokens.corpus import Tokens
-from cdmae.tokens.vocabulary import Vocabulary
-
-V, CLS, SEP, MASK = 60, 2, 3, 4
-
-
-def reader(lengths: tuple[int, ...], batch: int, seed: int = 1) -> Reader:
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    ids = (5 + np.arange(starts[-1]) % (V - 5)).astype(np.uint16)
-    special = np.arange(V) < 5
-    vocabulary = Vocabulary(
-        V, 0, CLS, SEP, MASK, special, np.flatnonzero(~special), np.arange(V) % 3 > 0
-    )
-    tokens = Tokens(ids, starts, starts[:-1], vocabulary.word_starts)
-    sides = {"encoder": Side("whole_word", 0.3), "decoder": Side("idf", 0.5)}
-    settings = replace(SETTINGS, batch=batch, max_length=12)
-    return Reader(settings, sides, Corpus(tokens, vocabulary), seed)
-
 
 LENGTHS = tuple(int(n) for n in np.random.default_rng(3).integers(0, 20, 37))
+MASKED = replace(SETTINGS, encoder_masking="whole_word", decoder_masking="idf")
+
+
+def reader(batch: int, seed: int = 1) -> Reader:
+    source = tiny_objectives.reader("mae", replace(MASKED, batch=batch), LENGTHS)
+    source.seed = seed
+    return source
 
 
 def test_every_epoch_has_every_passage_once():
     """Batches run on across epochs; each epoch has an order of its own, a function of the seed."""
-    source = reader(LENGTHS, batch=8)
+    source = reader(batch=8)
     epochs, rows = source.passages(np.arange(3 * 37))
     assert epochs.tolist() == [0] * 37 + [1] * 37 + [2] * 37
     orders = rows.reshape(3, 37)
     assert all(sorted(order) == list(range(37)) for order in orders.tolist())
     assert len({tuple(order) for order in orders.tolist()}) == 3
-    assert (reader(LENGTHS, batch=5).passages(np.arange(111))[1] == rows).all()
-    assert (reader(LENGTHS, batch=8, seed=2).passages(np.arange(111))[1] != rows).any()
+    assert (reader(batch=5).passages(np.arange(111))[1] == rows).all()
+    assert (reader(batch=8, seed=2).passages(np.arange(111))[1] != rows).any()
 
 
 def rows_of(step: Step, side: str) -> set[tuple[tuple[int, ...], ...]]:
     """Inputs, choices and labels of every passage, in no order."""
     masked = step.sides[side]
-    cuts = zip(masked.inputs.starts[:-1].tolist(), masked.inputs.starts[1:].tolist(), strict=True)
-    return {
-        tuple(
-            tuple(array[a:b].tolist())
-            for array in (masked.inputs.values, masked.chosen, masked.labels)
-        )
-        for a, b in cuts
-    }
+    arrays = (masked.inputs.values, masked.chosen, masked.labels)
+    return {tuple(tuple(array[a:b].tolist()) for array in arrays) for a, b in bounds(masked)}
 
 
 @pytest.mark.parametrize("at_once", [16, PASSAGES_AT_ONCE])
 def test_a_step_does_not_depend_on_where_reading_begins(at_once, monkeypatch):
     """What resuming relies on: step 7 read alone, after others, or with more at once is the same."""
     monkeypatch.setattr("cdmae.pretraining.reader.PASSAGES_AT_ONCE", at_once)
-    source = reader(LENGTHS, batch=8)
+    source = reader(batch=8)
     assert len(list(source.steps(3, 10))) == 7
     expected = list(source.steps(0, 12))[7]
     for found in (next(source.steps(7, 12)), source.read(5, 9)[2]):
@@ -76,7 +58,7 @@ def test_a_step_does_not_depend_on_where_reading_begins(at_once, monkeypatch):
 
 def test_masks_are_those_of_the_strategy():
     """Equation 1 on each side with a key per epoch; specials are framed around and never chosen."""
-    source = reader(LENGTHS, batch=37)
+    source = reader(batch=37)
     for epoch, step in enumerate(source.steps(0, 2)):
         _, rows = source.passages(np.arange(epoch * 37, (epoch + 1) * 37))
         for side, settings in source.sides.items():
@@ -93,10 +75,3 @@ def test_masks_are_those_of_the_strategy():
                 for row, length in enumerate(batch.lengths.tolist())
             }
             assert rows_of(step, side) == expected
-
-
-def test_passages_of_a_step_are_sorted_by_length_and_there_are_some():
-    for step in reader(LENGTHS, batch=8).steps(0, 5):
-        assert (np.diff(np.diff(step.sides["encoder"].inputs.starts)) >= 0).all()
-    with pytest.raises(InputError, match="no passages"):
-        reader((), batch=2)

@@ -4,16 +4,29 @@ import itertools
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tiny_tokenizers import KINDS, TEXTS
 
-from cdmae.errors import InputError
 from cdmae.tokens import tokenise
+from cdmae.tokens.corpus import TOKENS, read_tokens
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 
-TITLES = ["", "Masked mail", "e-mail", "<mask> of the [MASK]", "", "mail"]
+TITLES = [None, "Masked mail", "e-mail", "<mask> of the [MASK]", "", "mail"]
 PASSAGES = ["mail (mail) e-mail, unmasked don't", *TEXTS, "two  blanks\nthe\n\nend", "", ""]
 JOINED = [" ".join(filter(None, pair)) for pair in zip(TITLES, PASSAGES, strict=True)]
+
+
+ODD = [
+    "a\x00b \x0b\x0cc\x85d\x1c\x1fe\x7f",
+    "zero\u200bwidth\u200djoiner\ufeff \ufffd",
+    "中文字符 mixed中文with latin", "한글 and 日本語のテキスト",
+    "😀 👨‍👩‍👧🏽 🇩🇪 ok",
+    "e\u0301 \u0301 =\u0338 \u0301\u0301x",
+    "İstanbul ΣΑΣ ß ﬁ Ǆ ½ ² ™ Ⅷ",
+    "[MASK] [mask] a[MASK]b [CLS][SEP] [UNK]. [PAD",
+    "«»„“…—–·٪ العربية עברית हिन्दी ไทย",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -47,15 +60,25 @@ def words_of(hugging_face, text):
     return list(words.values())
 
 
-def test_ids_equal_the_ids_of_the_joined_text(tokens, vocabulary, hugging_face):
+def test_ids_equal_the_ids_of_the_joined_text(folder, vocabulary, hugging_face, tmp_path):
     """Users of the trained model pass title, space and text to the tokenizer."""
+    titles, texts = [*TITLES, *ODD, *ODD], [*PASSAGES, *reversed(ODD), *ODD]
+    numbers = [str(row) for row in range(len(texts))]
+    passages = pa.table({"passage_id": numbers, "title": titles, "text": texts})
+    tokens = tokenise.Tokeniser(folder).tokens(passages)
     ids = vocabulary.of_model(tokens.ids)
-    expected = hugging_face(JOINED, add_special_tokens=False)["input_ids"]
+    joined = [" ".join(filter(None, pair)) for pair in zip(titles, texts, strict=True)]
+    expected = hugging_face(joined, add_special_tokens=False)["input_ids"]
     spans = itertools.pairwise(tokens.starts)
     assert [ids[begin:end].tolist() for begin, end in spans] == expected
-    for row, title in enumerate(TITLES):
+    for row, title in enumerate(titles):
         alone = hugging_face(title, add_special_tokens=False)["input_ids"] if title else []
         assert ids[tokens.starts[row] : tokens.text_starts[row]].tolist() == alone
+    pq.write_table(passages, tmp_path / "passages.parquet", row_group_size=5)
+    tokenise.tokenise_to(tmp_path / "streamed", tmp_path / "passages.parquet", folder)
+    streamed = read_tokens(tmp_path / "streamed")
+    assert all(np.array_equal(getattr(tokens, name), getattr(streamed, name)) for name in TOKENS)
+    assert len(tokenise.Tokeniser(folder).tokens(passages[:0])) == 0
 
 
 def test_words_follow_the_tokenizer_s_boundaries(tokens, vocabulary, hugging_face):
@@ -67,14 +90,6 @@ def test_words_follow_the_tokenizer_s_boundaries(tokens, vocabulary, hugging_fac
         begins = np.flatnonzero(vocabulary.word_starts[ids])
         found = np.split(vocabulary.of_model(ids), begins[1:]) if len(ids) else []
         assert [part.tolist() for part in found] == words_of(hugging_face, text)
-
-
-def test_word_pieces_of_scripts_without_spaces_are_words(folder):
-    found = tokenise.Tokeniser(folder).tokens(pa.table({"title": [""], "text": ["中文字符"]}))
-    pieces = read_pieces(folder)
-    for number in found.ids.tolist():
-        is_whole = pieces[number].strip("#") in "中文字符"
-        assert found.word_starts[number] or not is_whole
 
 
 def test_special_tokens_agree_and_pieces_are_spelt_as_text(vocabulary, hugging_face, folder):
@@ -89,11 +104,3 @@ def test_special_tokens_agree_and_pieces_are_spelt_as_text(vocabulary, hugging_f
     begins = dict(zip(pieces, vocabulary.word_starts, strict=True))
     assert begins.get("the") or begins.get("t")
     assert all(piece.startswith("##") for piece in pieces if not begins[piece])
-
-
-def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
-    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
-    (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "nothing"}')
-    message = r"names no pad_token in its tokenizer_config.json; expected the tokenizer of a"
-    with pytest.raises(InputError, match=message):
-        Vocabulary.read(tmp_path)
