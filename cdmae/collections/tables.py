@@ -282,7 +282,9 @@ def _delimited(
                 raise fault(path, 1, words)
             for values in reader:
                 if None in values or None in values.values():
-                    words = f"another number of columns; expected {', '.join(reader.fieldnames)}"
+                    names = f"{', '.join(reader.fieldnames)}, separated by "
+                    names += "tabs" if delimiter == "\t" else "commas"
+                    words = f"another number of columns; expected {names}"
                     raise fault(path, reader.line_num, words)
                 if reader.line_num == 1 and _HEADER.issuperset(map(str.lower, values.values())):
                     words = f"a header ({', '.join(values.values())}); delete the line"

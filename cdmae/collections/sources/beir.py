@@ -58,8 +58,9 @@ def queries_and_qrels(folder: Path) -> tuple[dict[str, Rows], dict[str, Rows]]:
     files = [path for name in JUDGED for path in (folder / name).glob("*")]
     # some sets have their judgments a second time in JSONL
     found = by_split(path for path in files if tables.suffix_of(path) == ".tsv") or by_split(files)
-    if not found and any(folder.glob("qrels*")):
-        raise InputError(f"{folder} holds qrels in another layout; expected qrels/{{split}}.tsv")
+    other = next(folder.glob("qrels*"), None)
+    if other and not found:
+        raise InputError(f"{other} has judgments in another layout; expected qrels/{{split}}.tsv")
     qrels = {split: Rows.of(paths, tables.judgments) for split, paths in found.items()}
     queries = tables_at(folder, "queries", TABLES)
     if qrels and not queries:
