@@ -11,7 +11,7 @@ from small_collections import relevant, texts_of, write_lines
 from cdmae.collections.sources.pairs import Settings
 from cdmae.collections.store import read_passages, read_queries, write_collection
 from cdmae.errors import InputError
-from cdmae.runs import read_run
+from cdmae.runs import Target, read_run
 
 TEA, CHINA, COFFEE, OLD = "Tea is a drink.", "Tea is from China.", "Coffee, too.", "Tea is old."
 SENTENCE_TRANSFORMERS = [
@@ -120,10 +120,10 @@ def run_of(folder, rows, stored=None, **settings):
     write_lines(file, stored or rows)
     write_collection(collection, Settings(path=str(file), **settings).load())
     write_lines(file, rows)
-    outputs = [folder / "run.parquet"]
+    target = Target("collection", "train", collection, output=folder / "run.parquet")
     script = importlib.import_module("workflow.scripts.read_run")
-    script.main(files=[file], collections=[collection], splits=["train"], outputs=outputs, depth=9)
-    return read_run(outputs[0])
+    script.main(files=[file], targets=[target], depth=9)
+    return read_run(target.output)
 
 
 ONE = {"query": "tea", "positive": TEA, "negative_1": COFFEE, "negative_2": OLD}
