@@ -22,10 +22,9 @@ def main(arguments: list[str]) -> None:
     # transformers would report a model's name to a service
     os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
-    from cdmae.commands import COMMANDS, command
+    from cdmae.commands import command
 
-    if arguments and arguments[0] in COMMANDS:
-        command(arguments)
+    if command(arguments):
         return
     if arguments[:1] == ["--help-snakemake"]:
         arguments = ["--help"]

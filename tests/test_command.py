@@ -114,6 +114,9 @@ def test_what_no_job_makes_is_refused_with_the_result_that_may_have_been_meant()
 
 def test_a_misspelt_command_may_mean_each_of_them():
     assert {*commands.COMMANDS, "test"} == set(hooks.COMMANDS)
+    with pytest.raises(InputError, match="serch is not a command; did you mean search?"):
+        commands.command(["serch", "--depth", "5", "a question"])
+    assert not commands.command(["report"]) and not commands.command([])
 
 
 @pytest.mark.parametrize("command", ["-n", "plan"])

@@ -43,7 +43,7 @@ def changes(before: Iterable[str], now: Iterable[str]) -> str:
         is_now = f"is {show(new[key])}" if key in new else "is not set"
         if key.startswith(CONTENT):
             changed = key
-        elif re.match(r"(cdmae|workflow|config)[./]", key):
+        elif re.match(r"(cdmae|workflow)[./]|config/", key):
             changed = f"code of {key}"
         else:
             changed = f"{key.removeprefix('settings.')} {was} and {is_now}"

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from cdmae.collections import tables
 from cdmae.errors import InputError
+from cdmae.formats import plural
 from cdmae.languages import scripts
+from cdmae.log import say
 from cdmae.terminal import printable
 
 if TYPE_CHECKING:
@@ -168,8 +170,8 @@ def _qrels(
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return a split's judgments, and the number of irregular judgments of each kind.
 
-    queries, passages: the ids of those that the collection has. Of repeated judgments, the first
-    counts.
+    queries, passages: the ids of those that the collection has. Of repeated judgments, the highest
+    grade counts.
     """
     rows = parts.qrels[split]
     frame = _frame(rows, "query_id", "passage_id", "grade")
@@ -180,7 +182,12 @@ def _qrels(
         )
     is_known = frame["passage_id"].isin(passages)
     is_asked = frame["query_id"].isin(queries)
-    is_repeated = frame.duplicated(["query_id", "passage_id"])
+    pair = ["query_id", "passage_id"]
+    is_repeated = frame.duplicated(pair)
+    if is_repeated.any():
+        frame["grade"] = frame.groupby(pair)["grade"].transform("max")
+        repeated = plural(int(is_repeated.sum()), "judgment")
+        say(f"{rows.path} repeats {repeated}; the highest grade of a pair counts")
     for is_present, file in ((is_asked, parts.queries[split]), (is_known, parts.passages)):
         if 1 - is_present.mean() > MOST_ABSENT:
             query, passage, _, line = frame.iloc[int(is_present.argmin())]

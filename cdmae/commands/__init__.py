@@ -5,6 +5,7 @@ Heavy packages are imported inside functions, so that every command starts at on
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 
 import typer
@@ -34,13 +35,24 @@ for function in COMMANDS.values():
     app.command()(function)
 
 
-def command(arguments: list[str]) -> None:
-    """Run a command. Raises `InputError` for an argument that does not fit."""
+def command(arguments: list[str]) -> bool:
+    """Run a command, and return whether the first argument names one.
+
+    Raises `InputError` for an argument that does not fit, and for a misspelt name.
+    """
+    name = arguments[0] if arguments else ""
+    if name not in COMMANDS:
+        # no rule has a name that is so similar; Snakemake would only refuse the command's options
+        near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.85)
+        if near:
+            raise InputError(f"{name} is not a command; did you mean {near[0]}?")
+        return False
     try:
         app(repeated(arguments), prog_name="./run", standalone_mode=False)
     except TyperException as error:
-        words = f"{error.format_message()} (./run {arguments[0]} --help lists the options)"
+        words = f"{error.format_message()} (./run {name} --help lists the options)"
         raise InputError(words) from None
+    return True
 
 
 def repeated(arguments: list[str]) -> list[str]:

@@ -45,7 +45,7 @@ def test_beir(tmp_path):
     write_beir(tmp_path, {}, {"q1": "what is tea", "q2": "unjudged", "q3": "titles"})
     corpus = write_lines(tmp_path / "corpus.jsonl", ODD)
     corpus.write_text("\ufeff" + corpus.read_text())
-    qrels = "query-id\tcorpus-id\tscore\nq3\t3\t2\nq1\tp1\t1\nq1\tp2\t0\nq1\tp4\t1\nq1\tp2\t0\n"
+    qrels = "query-id\tcorpus-id\tscore\nq3\t3\t2\nq1\tp1\t0\nq1\tp2\t0\nq1\tp4\t1\nq1\tp1\t1\n"
     packed = gzip.compress(qrels.encode())
     write_files(tmp_path / "qrels", {"test.tsv.gz": packed, "dev.tsv": "q2\tp1\t1\r\n\r\n"})
     settings = beir.Settings(path=str(tmp_path))

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from cdmae.config.objectives import Master
-from workflow import fingerprint
+from workflow import fingerprint, reasons
 
 TRAINER = "cdmae/pretraining/trainer.py"
 SCRIPT = "workflow/scripts/go.py"
@@ -151,3 +151,10 @@ def test_templates_and_tables_have_one_hash_per_path(root):
     assert [path for path in first if first[path] != second[path]] == ["cdmae/report"]
     (root / "cdmae/report/a.html.j2").write_text("three")
     assert not set(second.values()) & set(found().values())
+
+
+def test_a_changed_setting_is_named_with_its_values_and_changed_code_as_code():
+    before, now = ([f"{{'config': {{'report': {{'title': '{title}'}}}}}}"] for title in "ab")
+    assert reasons.changes(before, now) == "config.report.title was a and is b"
+    before, now = ([f"{{'cdmae.runs': '{value}'}}"] for value in "ab")
+    assert reasons.changes(before, now) == "code of cdmae.runs"

@@ -6,15 +6,16 @@
 #   {part}            of a system's runs: `evaluated`, over all evaluated queries, or
 #                     COLLECTION.SPLIT, over queries on which a stage trains
 #   {system.encoder}  a column: the encoder of the config's system; `of` fills it in. A list gives
-#                     several paths, an empty column gives none. The columns of an entry are its
-#                     settings and what follows from them: `tables` below, cdmae/config/systems.py,
-#                     and the methods `columns` of cdmae/config/kinds.py
+#                     several paths, an empty column gives none. Columns are `tables` below: a
+#                     system has its settings and the values of its method `columns` in
+#                     cdmae/config/kinds.py, other entries have those of cdmae/config/systems.py
 #   params.call       the function that scripts/call.py calls; a script that joins several parts of
 #                     the library has a function of its own, `main`
 #   params.settings   the settings that a result depends on, as plain values: by name, arguments of
 #                     the script's function, one of which may be called `settings`, too. A script
-#                     passes over those without a parameter, which are only reasons to run again
-#                     `targets` are pairs of a collection and a split
+#                     passes over those without a parameter, which are only reasons to run again.
+#                     With the setting `targets`, pairs of a collection and a split, the inputs
+#                     `collections` and `runs` become the arguments `folders` and `targets`
 #   params.code       hashes of the modules, classes of settings and templates that a result depends
 #                     on; a bare word is a script in workflow/scripts
 #   params.contents   hashes of the user's files that a result depends on. Snakemake records all
@@ -426,10 +427,7 @@ def languages(wildcards):
 
 
 def searching_vectors(wildcards):
-    """Add the encoder and its lengths, the number of candidates, and the kind of index.
-
-    Keeping the vectors of training queries is no reason to search for negatives again.
-    """
+    """Add the encoder and its lengths, the number of candidates, and the kind of index."""
     of_texts = ("query_length", "passage_length", "query_prompt", "passage_prompt")
     more = chosen(wildcards, "candidates_depth", "engine", "k1", "b")
     if wildcards.part == "evaluated":

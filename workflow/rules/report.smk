@@ -60,7 +60,10 @@ rule release:
 
 
 rule report:
-    """One page that opens offline, its numbers as CSV, and two tables for papers."""
+    """One page that opens offline, its numbers as CSV, and two tables for papers.
+
+    The page also reads the logs of all jobs, for their seconds; it finds files by cdmae/layout.py.
+    """
     input:
         collections=expand(
             "<results>/collections/{collection}/{file}",

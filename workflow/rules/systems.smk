@@ -59,6 +59,7 @@ rule search:
         code=code("cdmae.retrieval.search", module_of),
         contents=contents_of("{system.model_files}"),
         settings=searching_vectors,
+        # unrecorded: keeping the vectors of training queries is no reason to search again
         keep=lambda wildcards, output: systems.keeps_vectors(settings, wildcards.system),
     script:
         "../scripts/call.py"

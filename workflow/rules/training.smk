@@ -1,6 +1,7 @@
 # Pre-training, by default of masked auto-encoders (equations 1 to 6 and 9), whose decoder is
 # discarded. Stages 1 to 3 and the reranker (equations 10 and 11) are config entries, and differ in
 # the system that gives their negatives. A killed training resumes from params.state (cdmae/job.py).
+# Both trainers take their inputs as one argument, the classes Files and Inputs.
 
 SCORED = {row["scores"] for row in tables["system"].values() if row.get("scores")}
 
@@ -72,7 +73,7 @@ rule train:
 
 
 rule teacher:
-    """A reranker's scores of the candidates and judged passages that a student is trained on."""
+    """A reranker's scores of the candidates and judged passages of a student, {system}."""
     input:
         model=of("<results>/trained/{system.teacher}"),
         collection=of("<results>/collections/{system.corpus}/{file}"),
