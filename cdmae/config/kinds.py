@@ -127,21 +127,24 @@ class Trained(System):
         """Return the training collection, the settings of sampling, and the teacher.
 
         passages: the collection that has the passages of the training collection, or itself.
-        scores: the student that shares its reranker scores. teacher_start: the entry of `starts`
+        scores_of: the student that shares its reranker scores. teacher_start: the entry of `starts`
         with the reranker's tokenizer. ranking: the run of any other teacher.
         """
         stage = config.stages[self.stage]
         columns = stage.drawn() | {
             "corpus": stage.collection,
             "passages": config.owner(stage.collection),
-            "scores": "",
+            "scores_of": "",
             "ranking": "",
         }
         if not self.teacher:
             return columns
         if config.systems[self.teacher].kind == "reranker":
             start = systems.start_of(config, self.teacher)
-            return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
+            return columns | {
+                "scores_of": systems.taught_like(config, name),
+                "teacher_start": start,
+            }
         part = ".".join(systems.trains_on(config, name))
         return columns | {"ranking": f"{self.teacher}/{part}"}
 

@@ -142,7 +142,7 @@ rule read_run:
         "../scripts/read_run.py"
 
 
-rule export:
+rule trec:
     """A run as a TREC file: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
         runs="<results>/runs/{system}/evaluated",
@@ -154,7 +154,7 @@ rule export:
     output:
         trec="<results>/trec/{system}/{target}.run",
     log:
-        "<logs>/export/{system}.{target}.log",
+        "<logs>/trec/{system}.{target}.log",
     wildcard_constraints:
         target=only(".".join(target) for target in EVALUATED),
     conda:

@@ -3,7 +3,7 @@
 # the system that gives their negatives. A killed training resumes from params.state (cdmae/job.py).
 # Both trainers take their inputs as one argument, the classes Files and Inputs.
 
-SCORED = {row["scores"] for row in tables["system"].values() if row.get("scores")}
+SCORED = {row["scores_of"] for row in tables["system"].values() if row.get("scores_of")}
 
 
 rule pretrain:
@@ -45,7 +45,7 @@ rule train:
         collection=of("<results>/collections/{system.corpus}/{file}"),
         tokens=of("<results>/tokens/{system.start}/{system.passages}"),
         negatives=of("<results>/runs/{system.negatives}/{system.corpus}.{system.split}"),
-        teacher=of("<results>/teachers/{system.scores}.parquet"),
+        teacher=of("<results>/teachers/{system.scores_of}.parquet"),
         ranking=of("<results>/runs/{system.ranking}"),
         in_batch_teacher=of("<results>/trained/{system.in_batch_teacher}"),
         joint_teacher=of("<results>/trained/{system.joint_teacher}"),
