@@ -12,7 +12,7 @@ from cdmae.retrieval.kinds.dual import DualVectors
 
 IDF = {"query_weights": "idf", "passage_flops": 0.01, "flops_warmup": 4}
 FOLDERS = [
-    ("retriever", {"pooling": "mean", "similarity": "cosine"}),
+    ("retriever", {"pooling": "mean", "similarity": "cosine", "precision": "bf16"}),
     ("retriever", {"query_prompt": "bada: ", "passage_prompt": "fika, gule: "}),
     ("sparse", {"flops_warmup": 1.0}),
     ("sparse", IDF),

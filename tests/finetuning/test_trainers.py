@@ -37,7 +37,7 @@ from cdmae.training.loop import Schedule
         (11, 5.0, Schedule(20, 2, 20, 1)),  # reduced to a tenth, as more than half
         (10, 5.0, Schedule(20, 10, 20, 1)),
         (10, 0.1, Schedule(1, 0, 1, 1)),
-        (0.25, 5.0, Schedule(20, 5, 20, 1)),
+        (0.25, 4.9, Schedule(20, 5, 20, 1)),  # epochs are rounded to whole steps
         (0.01, 5.0, Schedule(20, 1, 20, 1)),  # rounded up, but for the last step
     ],
 )

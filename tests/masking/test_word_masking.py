@@ -77,6 +77,11 @@ def test_masked_words_are_counted_and_stop_words_are_whole_words(tmp_path):
     top = [["the", 0.3333], ["aorta", 0.3333], [".", 0.1667], ["heart", 0.1667]]
     expected = {"top": top, "stop_word_share": 0.375}
     assert read_json(tmp_path / "t") == {"uniform": expected, "importance": expected}
+    object.__setattr__(mae, "decoder_ratio", 1 / 8)  # one word-piece
+    terms.describe(tmp_path / "t", tokens, tmp_path, tmp_path / "i", settings=mae)
+    for found in read_json(tmp_path / "t").values():
+        words = [word for word, _ in found["top"]]
+        assert found["stop_word_share"] == (words in (["the"], ["."]))
 
 
 # --- 1 / frequency, and inverse document frequency ------------------------------------------------

@@ -92,16 +92,18 @@ def test_the_model_writes_what_it_learnt_for_each_passage(base, model, tmp_path)
     assert next(iter(read.rows())) == ("p1", "Heaps", f"{PASSAGES['p1'][1]} {texts}")
 
 
-def test_texts_are_drawn_among_the_most_probable_words(base, untrained, tmp_path):
-    """Other draws for each text and seed; the same for the same seed."""
+def test_texts_are_drawn_among_the_most_probable_words(base, untrained, tmp_path, monkeypatch):
+    """Other draws for each text, piece and seed; the same for the same seed."""
+    monkeypatch.setattr(expansion, "PIECE", 1)
+    write_lines(tmp_path / "base/corpus.jsonl", [{"_id": name, "text": "a tree"} for name in "pq"])
     read = {}
     for name, changes in {"a": {}, "b": {}, "c": {"seed": 1}}.items():
         settings = settings_of(base, untrained, top_k=5, samples=20, **changes)
         expansion.write_texts(settings=settings, output=tmp_path / name)
         read[name] = (tmp_path / name).read_text()
     assert read["a"] == read["b"] != read["c"]
-    own = [line.split("\t")[1] for line in read["a"].splitlines() if line.startswith("p1\t")]
-    assert len(own) == 20 and len(set(own)) > 1
+    own, other = ([line[2:] for line in read["a"].splitlines() if line[0] == p] for p in "pq")
+    assert len(own) == 20 and len(set(own)) > 1 and own != other
 
 
 def test_a_killed_run_goes_on_after_its_complete_pieces(base, untrained, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -20,21 +21,22 @@ from cdmae.tokens.tokenise import load_tokenizer
 DEPTH = 40
 
 
-def dense(tiny, folder):
-    """Maxima of the states, a linear layer and length 1, with prompts."""
+def dense(tiny, folder, similarity="dot"):
+    """Maxima of the states and a linear layer, with prompts."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.base.modules import Dense, Transformer
     from sentence_transformers.sentence_transformer.modules import Pooling
 
     with torch.random.fork_rng():
         torch.manual_seed(2)
-        modules = [Pooling(32, pooling_mode="max"), Dense(32, 24), Normalize()]
-    made = SentenceTransformer(modules=[Transformer(str(tiny.encoder)), *modules], device="cpu")
+        modules = [Pooling(32, pooling_mode="max"), Dense(32, 24)]
+    how = {"similarity_fn_name": similarity, "device": "cpu"}
+    made = SentenceTransformer(modules=[Transformer(str(tiny.encoder)), *modules], **how)
     made.prompts = {"query": "bada : ", "document": "lola : "}
     made.save(str(folder))
 
     def scores(queries, passages):
-        return made.encode_query(queries) @ made.encode_document(passages).T
+        return made.similarity(made.encode_query(queries), made.encode_document(passages)).numpy()
 
     return scores
 
@@ -70,7 +72,7 @@ def multi(tiny, folder):
     return scores
 
 
-@pytest.mark.parametrize("made", [dense, sparse, multi])
+@pytest.mark.parametrize("made", [dense, partial(dense, similarity="cosine"), sparse, multi])
 def test_a_model_of_each_kind_ranks_as_published(tiny, tmp_path, made, monkeypatch):
     """The ranking is that of sentence-transformers' own scores."""
     expected = made(tiny, tmp_path / "model")(tiny.queries, tiny.passages)

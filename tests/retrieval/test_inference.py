@@ -173,8 +173,9 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     files = {"collection": tiny.collection, "negatives": tiny.negatives}
     settings = {"split": "train", "depth": 5, "group": 6, "random_negatives": 3, "seed": 9}
     how = files | {"model": reranker, "tokens": tiny.tokens}
-    how["settings"] = settings | {"epochs": 2.5}
-    reranking.teacher(**how, output=tmp_path / "t.parquet")
+    for epochs in (1, 2.5):  # the pieces of the first are not reused
+        how["settings"] = settings | {"epochs": epochs}
+        reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
     taught = Teacher.read(tmp_path / "t.parquet")
     examples, _ = groups.read_examples(**files, drawing=Drawing(**settings))

@@ -78,10 +78,11 @@ def test_an_update_is_adamw_with_clipped_gradients_and_decay_of_matrices(tmp_pat
 
 def test_the_last_step_may_come_before_the_end_of_the_schedule(tmp_path):
     """The curve has a row per interval, with its means, and one for the last step."""
-    task = Linear(loop.Schedule(steps=10, warmup=2, last=7, interval=3))
+    losses = {step: {"loss": torch.tensor(float(step))} for step in range(7)}
+    task = Linear(loop.Schedule(steps=10, warmup=2, last=7, interval=3), losses)
     _, rows = train(task, tmp_path)
     assert task.seen == list(range(7))
-    assert [row[0] for row in rows] == [3, 6, 7]
+    assert [row[:2] for row in rows] == [[3, 1], [6, 4], [7, 6]]
     assert [row[-1] for row in rows] == pytest.approx([0.1, 0.1 * 5 / 8, 0.1 * 4 / 8])
 
 

@@ -60,8 +60,6 @@ def test_a_signal_to_one_process_stops_all_of_them(tmp_path, monkeypatch):
         seen = []
 
         class Stopped(TinyTask):
-            columns = ("step", "loss")
-
             def learn(self, batch, step, scaler):
                 seen.append(step)
                 loss = (network(torch.ones(3)) * (step + group.rank)).square().sum()
