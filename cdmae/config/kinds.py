@@ -58,10 +58,10 @@ class System(Entry):
 
     @property
     def complexity(self) -> int:
-        """Return 0 for a system that compares words, 1 for a single retriever, and 2 for others."""
-        if self.kind == "bm25":
-            return 0
-        return 2 if self.parts() else 1
+        """Return 0 for BM25, 1 for a published retriever, 2 for a trained one, 3 for several."""
+        if self.parts():
+            return 3
+        return {"bm25": 0, "external": 1, "run": 1}.get(self.kind, 2)
 
     def parts(self) -> list[str]:
         """Return the names of the systems that provide the runs to reorder or sum."""

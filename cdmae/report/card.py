@@ -153,7 +153,7 @@ def _front_matter(
     return ModelCardData(
         library_name=library,
         pipeline_tag=task.get(form, "feature-extraction"),
-        tags=[library, *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
+        tags=[library, *tags, "passage-retrieval", "cdmae"],
         base_model=divided(base_model)[0] if at_hub else None,
         license=facts["licence"] or None,
         language=facts["languages"] or None,

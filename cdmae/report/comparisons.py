@@ -126,6 +126,8 @@ def question(facts: Facts, pair: Pair) -> tuple[str, str]:
     if len(different) == 1:
         [(setting, (before, after))] = different.items()
         return QUESTION, masks_in_words(facts, pair) or _change(setting, before, after)
+    if OBJECTIVE in different and all(key.startswith("encoder.") for key in different):
+        return kind, _change(OBJECTIVE, *different[OBJECTIVE])
     names = list(dict.fromkeys(map(_plain, different)))
     if len(names) > MOST_NAMED:
         names = [*names[:MOST_NAMED], "..."]

@@ -34,6 +34,13 @@ def test_objectives_take_their_own_defaults_only(values):
     assert config.encoders["bowdpr"].bag_weight == 0.5
 
 
+def test_a_published_retriever_is_simpler_than_a_trained_one(values):
+    values["systems"]["theirs"] = {"kind": "external", "model": "some/model"}
+    found = load(values).systems
+    order = ("bm25", "theirs", "one", "fused")
+    assert [found[name].complexity for name in order] == [0, 1, 2, 3]
+
+
 def test_parts_of_a_fusion_for_negatives_are_searched_to_the_depth_of_the_evaluation(values):
     values["systems"]["both"] = {"kind": "fusion", "of": ["bm25", "one"]}
     values["systems"]["three"]["negatives"] = "both"

@@ -57,6 +57,13 @@ def test_a_pair_is_named_by_the_settings_that_it_varies(tmp_path, changes, quest
     assert questions(config, tmp_path)["other", "cdmae-stage1"] == (QUESTION, question)
 
 
+def test_another_objective_is_named_without_its_settings(tmp_path):
+    config = synthetic_run.objectives(seeds=[42])
+    config["report"]["compare"] = {"dupmae-stage1": ["mae-stage1"]}
+    found = questions(config, tmp_path)["dupmae-stage1", "mae-stage1"]
+    assert found == (QUESTION, "objective: mae → dupmae")
+
+
 def test_a_published_model_and_what_was_trained_from_it_differ_by_training(tmp_path):
     config = synthetic_run.config("bm25", "none-stage1")
     config["starts"]["tiny"] = {"checkpoint": "theirs/model"}
