@@ -130,6 +130,7 @@ def _block(element: HtmlElement) -> Iterator[Block]:
 _DIRECTIVE = re.compile(r"^\s*\.\. ([\w:+.-]+)::", re.MULTILINE)
 _ROLE = re.compile(r":([A-Za-z][\w:+.-]*):`")
 _TITLED = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
+_CONDITIONS = {"only", "ifconfig"}  # on the content that follows
 _AS_CODE = {"doctest", "testcode", "ipython", "prompt", "plot"}
 _WITHOUT_TEXT = re.compile(
     r"toctree|literalinclude|auto\w+|index|currentmodule|highlight|version(added|changed)"
@@ -198,7 +199,7 @@ def _unknown_directive() -> type:
             if self.name in _AS_CODE:
                 return [nodes.literal_block(content, content)]
             found = nodes.container()
-            for argument in self.arguments:
+            for argument in () if self.name in _CONDITIONS else self.arguments:
                 found += nodes.paragraph("", "", nodes.Text(argument))
             self.state.nested_parse(self.content, self.content_offset, found)
             return [found]

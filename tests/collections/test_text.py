@@ -62,6 +62,10 @@ See :func:`~tree.leaf.grow`\\s and :doc:`the manual <manual>`, `here <https://ex
 
    Let it grow.
 
+.. only:: html
+
+   Let it live.
+
 Use
 ---
 
@@ -89,6 +93,7 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
         (RST, ".rst", [
             (HEADING, "A guide"), (TEXT, "See grows and the manual, here."),
             (TEXT, "Mind this, says."), (TEXT, "grow(leaf)"), (TEXT, "Let it grow."),
+            (TEXT, "Let it live."),
             (HEADING, "Use"), (TEXT, "term: The meaning:"), (CODE, "    x = [1]"),
         ]),
         (PAGE, ".html", [
