@@ -141,7 +141,7 @@ def on_targets(job: Any) -> dict[str, Any]:
     ``targets`` has a `Target` for each pair of a collection and a split in ``settings.targets``,
     with the runs of every system in the input ``runs``. ``folders`` has the distinct collections.
     """
-    from cdmae.runs import Target
+    from cdmae.runs import Target  # with pyarrow, which other jobs need not import
 
     read = [Path(file).parent for file in job.input.get("collections", [])]
     folders = {folder.name: folder for folder in read}

@@ -8,8 +8,9 @@ import re
 import shlex
 from typing import Any
 
+from cdmae.formats import NONE
+
 MINUS = "\N{MINUS SIGN}"
-NONE = "\N{EN DASH}"
 # control characters, and other characters that XML 1.0 does not allow
 CONTROL = re.compile(r"[^\t\n\r -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
