@@ -88,6 +88,7 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
         if collection.shared:
             aside.symlink_to(Path(os.path.relpath(collection.shared, folder), "passages.parquet"))
         else:
+            _say_repeated(passages)
             pq.write_table(passages, aside, row_group_size=ROW_GROUP, write_page_checksum=True)
     _write_frames(folder / "queries.parquet", QUERIES, queries)
     _write_frames(folder / "qrels.parquet", QRELS, qrels)
@@ -98,6 +99,20 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
     }
     write_json(folder / "about.json", collection.about | counts)
     return len(passages)
+
+
+def _say_repeated(passages: pa.Table) -> None:
+    """Say how many passages repeat an earlier one: a judged passage competes with its copies."""
+    import pandas as pd
+
+    texts = passages.select(["title", "text"]).to_batches(ROW_GROUP)
+    hashes = [pd.util.hash_pandas_object(part.to_pandas(), index=False) for part in texts]
+    repeated = int(pd.concat(hashes).duplicated().sum()) if hashes else 0
+    if repeated:
+        say(
+            f"{repeated:,} of {len(passages):,} passages repeat the title and text of another: a "
+            "copy of a relevant passage counts as not relevant"
+        )
 
 
 def _numbered(

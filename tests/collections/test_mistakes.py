@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from small_collections import write_files
+from small_collections import stored, write_files
 
 from cdmae import collections
 from cdmae.errors import InputError, dotted
@@ -180,3 +180,10 @@ def test_a_mistake_within_another_collection_has_its_keys(tmp_path, source, of, 
     with pytest.raises(InputError) as caught:
         parse(collections.source(source).Settings, {"of": of, **more}, "collections", "x")
     assert f"collections.x.{keys}" in [dotted(each.keys) for each in caught.value.several]
+
+
+def test_repeated_passages_are_counted_when_a_collection_is_made(tmp_path, capsys):
+    stored(tmp_path, [("a", "Cost", "free"), ("b", "Cost", "free"), ("c", "", "free"), "free"])
+    assert "2 of 4 passages" in capsys.readouterr().err
+    stored(tmp_path, ["one", "two"])
+    assert not capsys.readouterr().err
