@@ -200,6 +200,15 @@ def masked_by_importance(config: Config) -> list[str]:
     return [name for name in names if config.encoders[name].masked_by_importance]
 
 
+def pretrained(config: Config) -> list[str]:
+    """List the encoders that a run makes: the first seed's, and all that trained systems need."""
+    needed = set(seeds.first(config.encoders))
+    for system in trained(config):
+        encoder = config.systems[system].encoder
+        needed.update([encoder, *before(config, encoder)])
+    return [name for name in config.encoders if name in needed]
+
+
 def before(config: Config, encoder: str) -> list[str]:
     """List the encoders that an encoder continues from, the latest first."""
     name = config.encoders[encoder].after

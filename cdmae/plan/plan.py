@@ -147,7 +147,8 @@ class Plan:
         found = []
         for name, size in self.sizes.items():
             found.append(Estimate("collections", name, 0.0, WORD * size.passages * size.words))
-        for name, encoder in config.encoders.items():
+        for name in systems.pretrained(config):
+            encoder = config.encoders[name]
             operations = self.pretraining(name) if encoder.pretrained else 0.0
             disk = WEIGHT * Network.of(config.starts[encoder.start]).parameters()
             found.append(Estimate("pre-training", name, operations, disk))

@@ -92,6 +92,14 @@ def test_pre_training_stops_at_take_step(values, plan):
     assert found["pre-training", "cdmae"] == pytest.approx(whole * 4 / 10)
 
 
+def test_encoders_of_further_seeds_count_if_a_system_needs_them(values, plan):
+    for name, system in values["systems"].items():
+        if system["kind"] in ("retriever", "reranker"):
+            system["once"] = name != "one"
+    found = flops_of(Plan(load({**values, "seed": [1, 2], "results": plan.config.results})))
+    assert [name for part, name in found if part == "pre-training"] == ["mae", "cdmae", "cdmae@2"]
+
+
 def test_the_plan_adds_the_start_of_jobs_and_tells_missing_space(plan, monkeypatch):
     fast = Machine(2, 1, "h100")
     page = text(plan, fast)
