@@ -20,6 +20,7 @@ SECTIONS = {
         "docs/results.md",
         "## How many labels replace pre-training?",
     ),
+    "config/objectives.yaml": ("docs/results.md", "## Pre-trainings under one trainer"),
     "config/evidence.yaml": ("docs/results.md", "### Documentation by the number of labels"),
     "config/evidence.yaml config/overlays/evidence-wikipedia.yaml": (
         "docs/results.md",
