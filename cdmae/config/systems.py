@@ -200,7 +200,7 @@ def masked_by_importance(config: Config) -> list[str]:
     return [name for name in names if config.encoders[name].masked_by_importance]
 
 
-def pretrained(config: Config) -> list[str]:
+def needed_encoders(config: Config) -> list[str]:
     """List the encoders that a run makes: the first seed's, and all that trained systems need."""
     needed = set(seeds.first(config.encoders))
     for system in trained(config):

@@ -147,7 +147,7 @@ class Plan:
         found = []
         for name, size in self.sizes.items():
             found.append(Estimate("collections", name, 0.0, WORD * size.passages * size.words))
-        for name in systems.pretrained(config):
+        for name in systems.needed_encoders(config):
             encoder = config.encoders[name]
             operations = self.pretraining(name) if encoder.pretrained else 0.0
             disk = WEIGHT * Network.of(config.starts[encoder.start]).parameters()
