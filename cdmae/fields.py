@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, dataclass_transform, get_args, get_o
 from annotated_types import Ge, Gt, Le
 from pydantic import (
     AfterValidator,
+    AllowInfNan,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -73,7 +74,9 @@ Whole = Annotated[int, BeforeValidator(_not_a_switch), Le(LARGEST)]
 Natural = Annotated[Whole, Ge(0)]
 Positive = Annotated[Whole, Ge(1)]
 Length = Annotated[Whole, Ge(8)]  # of a text, special tokens included
-Real = Annotated[float, BeforeValidator(_not_a_switch)]
+Number = Annotated[float, BeforeValidator(_not_a_switch)]
+Deviation = Annotated[Number, Ge(0)]  # may be infinite
+Real = Annotated[Number, AllowInfNan(allow_inf_nan=False)]
 Share = Annotated[Real, Ge(0), Le(1)]
 Weight = Annotated[Real, Ge(0)]
 PositiveReal = Annotated[Real, Gt(0)]

@@ -13,6 +13,7 @@ from cdmae.config.load import Written
 from cdmae.fields import kinds_of, show, tags
 
 README = Path(__file__).parents[1] / "config/README.md"
+UNLISTED = (*schema.SECTIONS, "collections", "evaluation", "report")  # have sections of their own
 MARK = "<!-- made by docs/settings.py; a test checks that it is up to date -->\n"
 
 
@@ -68,12 +69,14 @@ def _rows(owner: type) -> list[str]:
     return [
         _line(key, rule)
         for key, rule in getattr(owner, "__pydantic_fields__", {}).items()
-        if key in owner.__annotations__ and rule.description and key not in tags(owner)
+        if key in owner.__annotations__ and key not in (*tags(owner), *UNLISTED)
     ]
 
 
 def _line(key: str, rule: FieldInfo) -> str:
     """Return the line of a setting: its default, its other values if they have names, and text."""
+    if not rule.description:
+        raise SystemExit(f"the setting {key} has no docstring")
     default = rule.get_default(call_default_factory=True)
     values = [] if default in ("", (), {}) else [f"`{show(default)}`"]
     if rule.is_required():

@@ -66,7 +66,7 @@ def importance(
     configfile: ConfigFiles = (),
     encoder: Annotated[
         str | None,
-        Option(help="an encoder with importance-aware masks; default: the last one"),
+        Option(help="the encoder whose importance is read; default: the last that masks by it"),
     ] = None,
 ) -> None:
     """Shade a text by the importance of its words.

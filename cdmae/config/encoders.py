@@ -16,6 +16,7 @@ from cdmae.config import checks
 from cdmae.errors import InputError
 from cdmae.fields import (
     REQUIRED,
+    Deviation,
     Entry,
     Length,
     Name,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 STRATEGIES = Path(__file__).parents[1] / "masking/strategies"
+ESTIMATES = ("importance", "ngrams")  # what a strategy can read
 MaskRatio = Annotated[Real, Gt(0), Le(0.95)]
 Masking = Literal[tuple(sorted(path.stem for path in STRATEGIES.glob("[!_]*.py")))]
 
@@ -48,9 +50,12 @@ def reads(strategy: str) -> str:
 
     This is the constant READS of its file, which is not imported, because it imports numba.
     """
-    text = (STRATEGIES / f"{strategy}.py").read_text(encoding="utf-8")
-    found = re.search(r'^READS = "(\w+)"', text, re.MULTILINE)
-    return found[1] if found else ""
+    path = STRATEGIES / f"{strategy}.py"
+    found = re.search(r"^READS\b[^=\n]*=\s*(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    what = found[1].strip("\"'") if found else ""
+    if found and what not in ESTIMATES:
+        raise InputError(f"{path}: READS is {what}; expected {' or '.join(ESTIMATES)}")
+    return what
 
 
 @settings
@@ -105,7 +110,7 @@ class Pretraining(Encoder):
     """Entry of `importance`."""
     encoder_ratio: MaskRatio = 0.3
     """Share of masked tokens, p_enc [4.1]."""
-    sigma: Weight = 1.0
+    sigma: Deviation = 1.0
     """Standard deviation of noise on importance (nats); .inf: noise alone [3.2]."""
     mask_share: Share = 0.8
     """Share of [MASK] among masked tokens [eq. 1]."""

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
 from cdmae.masking.noise import Key, draws, key
 from cdmae.tokens.corpus import Tokens
@@ -72,6 +73,8 @@ class Corpus:
     @property
     def importance(self) -> np.ndarray:
         """Return the importance of each word-piece, float16 [T]."""
+        if self.estimate is None:
+            raise InputError('a strategy reads the importance without READS = "importance"')
         return ami.read_values(self.estimate)
 
     @property
@@ -243,8 +246,18 @@ def strategy(name: str) -> ModuleType:
 
 
 def values(names: Iterable[str], corpus: Corpus) -> dict[str, np.ndarray]:
-    """Compute a value per word-piece, float16 [T], for each strategy that needs values."""
+    """Compute a value per word-piece, float16 [T], for each strategy that needs values.
+
+    Raises `InputError` for a strategy that returns something else.
+    """
     modules = {name: strategy(name) for name in dict.fromkeys(names)}
-    return {
+    found = {
         name: module.values(corpus) for name, module in modules.items() if hasattr(module, "values")
     }
+    for name, numbers in found.items():
+        if np.shape(numbers) != corpus.tokens.ids.shape or not np.isfinite(numbers).all():
+            raise InputError(
+                f"the masking strategy {name} returns values of shape {np.shape(numbers)}; "
+                f"expected a finite number for each of {len(corpus.tokens.ids)} word-pieces"
+            )
+    return found

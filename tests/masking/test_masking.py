@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from cdmae import masking
-from cdmae.config.encoders import Masking
+from cdmae.config.encoders import Masking, reads
 from cdmae.masking import Batch, Side, choose, noise
 from cdmae.masking.strategies.importance import perturb
 from cdmae.tokens.corpus import Tokens
@@ -190,6 +190,15 @@ def test_epochs_seeds_and_passages_are_masked_differently(name):
     assert len({row.tobytes() for found in masks for row in found}) == 200
     for one, other in itertools.combinations(masks, 2):
         assert abs((one & other)[:, 1:-1].mean() - 0.25) < 0.03
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in get_args(Masking) if reads(name) == "importance"]
+)
+def test_what_reads_the_importance_perturbs_it_by_sigma(name):
+    batch = random_batch()
+    few, many = (choose(batch, Side(name, 0.3, sigma), KEY) for sigma in (0.0, 9.0))
+    assert (few != many).any()
 
 
 # --- noise ----------------------------------------------------------------------------------------

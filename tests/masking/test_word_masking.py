@@ -21,7 +21,7 @@ from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.importance import ami, ngrams
 from cdmae.masking import Corpus, Side, choose, terms
-from cdmae.masking.strategies import pmi_span
+from cdmae.masking.strategies import idf, pmi_span
 from cdmae.masking.strategies.span import length
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -60,6 +60,15 @@ def test_every_strategy_has_a_number_for_every_word_piece(tmp_path, name):
     for found in masking.values([name], read).values():
         assert found.dtype == np.float16 and found.shape == tokens.ids.shape
         assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("found", [np.zeros(3), np.full(7, np.nan), [1.0]])
+def test_values_that_are_not_one_finite_number_for_each_word_piece_are_refused(monkeypatch, found):
+    monkeypatch.setattr(idf, "values", lambda _: found)
+    read = corpus(["aa bb cc aa bb cc aa"])
+    assert len(read.tokens.ids) == 7
+    with pytest.raises(InputError, match="the masking strategy idf returns values of shape"):
+        masking.values(["idf"], read)
 
 
 def test_masked_words_are_counted_and_stop_words_are_whole_words(tmp_path):

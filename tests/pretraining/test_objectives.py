@@ -1,5 +1,7 @@
 """What holds for every objective in the folder."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from tiny_objectives import (
@@ -25,7 +27,14 @@ from cdmae.pretraining.objectives import _prediction, objective
 from cdmae.training import setup
 from tests.naive import Naive
 
+FILES = Path(_prediction.__file__).parent.glob("[!_]*.py")
 EVERY = pytest.mark.parametrize("name", NAMES)
+
+
+def test_every_file_has_a_class_and_settings():
+    assert {path.stem for path in FILES} == {*NAMES}
+    with pytest.raises(LookupError, match=r"_parts.py has no class with the name '_parts'"):
+        objective("_parts")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 
 def objective(name: str) -> type[Objective]:
-    """Return the class of an objective."""
+    """Return the class of an objective.
+
+    Raises `LookupError` if its file has no class with this name.
+    """
     module = importlib.import_module(f"{__name__}.{name}")
-    return next(part for part in vars(module).values() if getattr(part, "name", "") == name)
+    for part in vars(module).values():
+        if getattr(part, "name", "") == name:
+            return part
+    raise LookupError(f"{module.__file__} has no class with the name {name!r}")

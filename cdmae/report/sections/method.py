@@ -26,7 +26,9 @@ def method(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     figure = _saved(facts, frames)
     masks = _masked(facts)
     named = facts.config.report.methods
-    first = next(iter(masks.values()), None)
+    encoders = facts.config.encoders
+    papers = [masks[name] for name in masks if "importance" in encoders[name].maskings]
+    first = next(iter(papers), None)
     tested = claims.scored(facts, first) if named else pd.DataFrame()
     scores = tables.html(tested, "Claims of the paper, scored here", texts=TEXTS)
     found = {"figure": figure, "masks": masks, "claims": scores}
