@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 from cdmae.circumstances import COMMAND
 from cdmae.cli import ending
+from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -42,6 +44,9 @@ def for_snakemake(arguments: list[str]) -> list[str]:
     from cdmae.config.reading import gather
 
     where = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(ROOT)]
+    for option, profile in pairwise(arguments):
+        if option == "--workflow-profile" and profile != "none" and not Path(profile).exists():
+            raise InputError(f"--workflow-profile is {profile}; expected an existing folder")
     files, others, targets = divided(arguments)
     if not files:
         return [*where, *arguments]

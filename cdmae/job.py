@@ -183,7 +183,9 @@ def _print_to(log: str) -> None:
     """Send the output of this process, and of those that it starts, to a log and the terminal."""
     # libraries print no progress bars, because jobs log progress as lines, and read no terminal
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    tee = subprocess.Popen(["tee", "-i", log], stdin=subprocess.PIPE, stdout=sys.stderr)
+    # SLURM signals every process of a job: the last lines come after the signal
+    survives = """trap "" INT TERM USR1; exec tee "$0" """
+    tee = subprocess.Popen(["sh", "-c", survives, log], stdin=subprocess.PIPE, stdout=sys.stderr)
     for number in (1, 2):
         os.dup2(tee.stdin.fileno(), number)
     tee.stdin.close()

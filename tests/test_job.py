@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -182,6 +183,19 @@ def test_a_job_ends_itself_when_the_workflow_has_gone_whatever_is_caught(start, 
     said = process.communicate(timeout=20)[1]
     assert process.returncode == 75 and "swallowed" not in said
     assert said.endswith("tidied up\ncdmae: stopped by SIGTERM\n")
+
+
+def test_the_last_lines_of_a_job_come_after_a_signal_to_all_of_its_processes(start, tmp_path):
+    """As scancel sends it."""
+    process = start(WAITS)
+    while not (tmp_path / "ready").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for each in (*map(int, children), process.pid):
+        os.kill(each, signal.SIGTERM)
+    assert process.communicate(timeout=20)[1].endswith("tidied up\ncdmae: stopped by SIGTERM\n")
+    assert process.returncode == 75 and children
 
 
 RANKS = """

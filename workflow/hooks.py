@@ -62,8 +62,12 @@ def lock(results: str) -> None:
     Snakemake's own lock would outlive a killed process, and is turned off.
     """
     path = Path(results, ".lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = path.open("a+", encoding="utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        words = "expected a folder that can be written: set another as `results`"
+        sys.exit(f"cdmae: results is {results} ({error.strerror}); {words}")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -6,10 +6,12 @@ and navigation are dropped. Rows of tables and code stay whole.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cdmae.languages.scripts import unwrapped
@@ -22,6 +24,7 @@ HEADING, TEXT, ROW, CODE = "heading", "text", "row", "code"
 MARKDOWN = (".md", ".markdown")
 HTML = (".html", ".htm")
 INDENT = "    "  # of a line of code
+_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?([\w-]+)""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
@@ -43,6 +46,17 @@ def blocks(text: str, suffix: str) -> Iterator[Block]:
     return (Block(TEXT, _joined(part)) for part in re.split(r"\n\s*\n", text) if part.strip())
 
 
+def encoding(page: Path) -> str:
+    """Return the encoding that an HTML page declares; UTF-8 if it declares none that is known."""
+    with page.open("rb") as file:
+        found = _CHARSET.search(file.read(1024))  # where HTML's standard looks for it
+    try:
+        name = codecs.lookup(found[1].decode()).name if found else "utf-8"
+    except LookupError:
+        name = "utf-8"
+    return "utf-8-sig" if name == "utf-8" else name
+
+
 def _joined(text: str) -> str:
     """Replace every sequence of white space by one space, or none before the end of a sentence."""
     return re.sub(r" (?=[.,](?: |$))", "", " ".join(unwrapped(text).split()))
@@ -61,8 +75,9 @@ _LINKS = "//a[contains(@class, 'headerlink')] | //a[starts-with(normalize-space(
 _MAIN = ("//main", "//article", "//*[@role='main']", "//body")
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _INLINE = {
-    "a", "abbr", "b", "bdi", "br", "cite", "code", "del", "em", "font", "i", "ins", "kbd", "label",
-    "mark", "q", "s", "samp", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var",
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del", "dfn",
+    "em", "font", "i", "ins", "kbd", "label", "mark", "q", "ruby", "s", "samp", "small", "span",
+    "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 }  # fmt: skip
 
 
@@ -118,7 +133,7 @@ def _block(element: HtmlElement) -> Iterator[Block]:
         yield Block(HEADING, text)
     elif element.tag == "pre":
         yield _code(element.text_content())
-    elif element.tag == "tr" and element.find(".//table") is None:
+    elif element.tag == "tr" and not any(True for _ in element.iter("table", *_HEADINGS)):
         cells = (_joined(cell.text_content()) for cell in element)
         yield Block(ROW, ", ".join(filter(None, cells)))
     else:
@@ -133,21 +148,24 @@ _TITLED = re.compile(r"(.+?)\s*<[^<>]*>", re.DOTALL)
 _CONDITIONS = {"only", "ifconfig"}  # on the content that follows
 _AS_CODE = {"doctest", "testcode", "ipython", "prompt", "plot"}
 _WITHOUT_TEXT = re.compile(
-    r"toctree|literalinclude|auto\w+|index|currentmodule|highlight|version(added|changed)"
-    r"|testsetup|testoutput|rubric|tabularcolumns|bibliography|minigallery"
+    r"toctree|literalinclude|auto\w+|index|currentmodule|highlight|testsetup|testoutput|rubric"
+    r"|tabularcolumns|bibliography|minigallery"
 )
+_VERSIONS = ("versionadded", "versionchanged")  # their first word is a version
 
 
-def restructured(text: str) -> Iterator[Block]:
+def restructured(text: str, *, with_notes: bool = True) -> Iterator[Block]:
     """Yield the blocks of reStructuredText, and of docstrings, whose sections are headings.
 
     Directives and roles that docutils does not know, such as Sphinx's, keep their text.
+    with_notes: whether titles of notes, and what a version added or changed, are text.
     """
     from docutils import utils
 
     parser, settings = _docutils()
     _register(text)
     document = utils.new_document("", settings.copy())
+    document.settings.with_notes = with_notes
     parser.parse(text, document)
     yield from _blocks_of(document)
 
@@ -194,12 +212,16 @@ def _unknown_directive() -> type:
 
         def run(self) -> list[Any]:
             content = "\n".join(self.content)
-            if _WITHOUT_TEXT.fullmatch(self.name):
+            arguments = () if self.name in _CONDITIONS else self.arguments
+            if self.name in _VERSIONS:
+                arguments = [text for each in arguments for text in each.split(None, 1)[1:]]
+            is_kept = self.name not in _VERSIONS or self.state.document.settings.with_notes
+            if _WITHOUT_TEXT.fullmatch(self.name) or not is_kept:
                 return []
             if self.name in _AS_CODE:
                 return [nodes.literal_block(content, content)]
             found = nodes.container()
-            for argument in () if self.name in _CONDITIONS else self.arguments:
+            for argument in arguments:
                 found += nodes.paragraph("", "", nodes.Text(argument))
             self.state.nested_parse(self.content, self.content_offset, found)
             return [found]
@@ -223,7 +245,9 @@ def _blocks_of(node: nodes.Node) -> Iterator[Block]:
     from docutils import nodes
 
     if isinstance(node, nodes.title):
-        yield Block(HEADING, _words(node))
+        is_note = not isinstance(node.parent, nodes.document | nodes.section)
+        is_text = is_note and node.document.settings.with_notes
+        yield Block(TEXT if is_text else HEADING, _words(node))
     elif isinstance(node, nodes.literal_block | nodes.doctest_block):
         yield _code(node.astext())
     elif isinstance(node, nodes.row):

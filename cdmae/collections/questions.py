@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -16,11 +17,12 @@ from cdmae.collections.leakage import key_of
 from cdmae.collections.tables import Row
 from cdmae.errors import InputError
 from cdmae.fields import show
+from cdmae.log import say
 
 # the columns of a table of questions that name the place of an answer
 PLACES = {
     "id": tables.IDS,
-    "file": ("file", "path", "document", "page"),
+    "file": ("file", "filename", "path", "document", "page"),
     "heading": ("heading", "section", "title"),
 }
 
@@ -44,7 +46,11 @@ def read(
     """
     names: dict[str, str] = {}
     judged = []
+    known = {*pair_rows.QUERY, *chain.from_iterable(PLACES.values())}
     for row in tables.rows(table):
+        ignored = [] if judged else [show(name) for name in row.values if name not in known]
+        if ignored:
+            say(f"{table}: ignored columns: {', '.join(ignored)}")
         text = row.text(*pair_rows.QUERY)
         query = names.setdefault(key_of(text), f"question-{len(names) + 1}")
         judged += [(split, query, text, passage.name, 1) for passage in _answers(row, passages)]
@@ -68,6 +74,13 @@ def _answers(row: Row, passages: Sequence[Passage]) -> list[Passage]:
             near = get_close_matches(place, names, n=1)
             words = f"; did you mean {show(near[0])}?" if near else ""
             raise row.fault(f"{what} is {show(place)}, of which there is no passage{words}")
+    files = sorted({passage.file for passage in found if given["file"]})
+    if given["file"] in files:  # README.md at the top, not one in a folder
+        return [passage for passage in found if passage.file == given["file"]]
+    if len(files) > 1:
+        some = " and ".join(map(show, files[:2]))
+        words = f"the name of {len(files)} files, such as {some}; expected one of them"
+        raise row.fault(f"file is {show(given['file'])}, {words}")
     return found
 
 

@@ -223,12 +223,12 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[TextIO]:
+def opened(path: Path, encoding: str = "utf-8-sig") -> Iterator[TextIO]:
     """Open a file of text, plain or compressed; raise `InputError` if it cannot be read."""
     check_file(path)
     open_text = PACKED.get(path.suffix, open)
     try:
-        with open_text(path, "rt", encoding="utf-8-sig", newline="\n") as file:
+        with open_text(path, "rt", encoding=encoding, newline="\n") as file:
             yield file
     except UnicodeDecodeError as error:
         with open_text(path, "rb") as file:

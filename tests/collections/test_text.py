@@ -6,6 +6,7 @@ from small_collections import relevant, texts_of, write_files
 from cdmae.collections import documents
 from cdmae.collections.documents import CODE, HEADING, ROW, TEXT
 from cdmae.collections.sources import text
+from cdmae.errors import InputError
 
 LONG = " ".join(f"word{number}" for number in range(40))
 
@@ -66,6 +67,14 @@ See :func:`~tree.leaf.grow`\\s and :doc:`the manual <manual>`, `here <https://ex
 
    Let it live.
 
+.. versionadded:: 3.1 A new leaf
+
+   It grows.
+
+.. admonition:: Hint
+
+   Water it.
+
 Use
 ---
 
@@ -93,12 +102,16 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
         (RST, ".rst", [
             (HEADING, "A guide"), (TEXT, "See grows and the manual, here."),
             (TEXT, "Mind this, says."), (TEXT, "grow(leaf)"), (TEXT, "Let it grow."),
-            (TEXT, "Let it live."),
+            (TEXT, "Let it live."), (TEXT, "A new leaf"), (TEXT, "It grows."), (TEXT, "Hint"),
+            (TEXT, "Water it."),
             (HEADING, "Use"), (TEXT, "term: The meaning:"), (CODE, "    x = [1]"),
         ]),
         (PAGE, ".html", [
             (HEADING, "A guide"), (TEXT, "See the manual page. Or not."), (HEADING, "Use"),
             (TEXT, "One x"), (TEXT, "Two"), (ROW, "a, b"), (CODE, "    x = 1\n    y = 2"),
+        ]),
+        ("<table><tr><td>Menu</td><td><h1>A</h1><p>In <dfn>b</dfn>.</p></td></tr></table>", ".htm", [
+            (TEXT, "Menu"), (HEADING, "A"), (TEXT, "In b."),
         ]),
         ("One\ntwo.\n\n \nThree.", ".txt", [(TEXT, "One two."), (TEXT, "Three.")]),
     ],
@@ -139,6 +152,14 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path):
     assert text.Settings(path=str(docs), suffixes=(".ORG",)).depends() == [docs / "e.org"]
 
 
+@pytest.mark.parametrize("declared", ["ISO-8859-1", "utf-8", "nonsense", ""])
+def test_a_page_is_read_in_the_encoding_that_it_declares(tmp_path, declared):
+    page = f'<meta http-equiv="Content-Type" content="text/html; charset={declared}"><p>caf\u00e9'
+    encoding = "latin-1" if declared.startswith("ISO") else "utf-8"
+    (tmp_path / "a.html").write_text(page, encoding=encoding)
+    assert read(tmp_path) == {"a.html#1": "caf\u00e9"}
+
+
 # --- real questions -------------------------------------------------------------------------------
 
 
@@ -166,6 +187,20 @@ def test_questions_name_a_file_a_heading_or_a_passage(tmp_path):
         "with conda": both[1:],
         "with pip": [both[0], "faq.md#1"],
     }
+
+
+def test_a_name_of_several_files_is_the_one_at_the_top_or_refused(tmp_path, capsys):
+    files = {"README.md": "One.", "a/README.md": "Two.", "a/x.md": "Three.", "b/x.md": "Four."}
+    docs = write_files(tmp_path / "docs", files)
+    table = tmp_path / "asked.csv"
+    table.write_text("question,file,author\nwhat,README.md,me\n")
+    assert asked(docs, table) == {"what": ["README.md#1"]}
+    assert "asked.csv: ignored columns: author" in capsys.readouterr().err
+    table.write_text("question,file\nwhat,README.md\nwhich,x.md\n")
+    with pytest.raises(
+        InputError, match="line 3: file is x.md, the name of 2 files, such as a/x.md"
+    ):
+        asked(docs, table)
 
 
 def test_a_table_of_answers_may_be_the_documents(tmp_path):

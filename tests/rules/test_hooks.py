@@ -1,6 +1,15 @@
-"""What a run deletes."""
+"""What a run locks and deletes."""
+
+import pytest
 
 from workflow import hooks
+
+
+def test_results_that_cannot_be_written_are_refused(tmp_path):
+    (tmp_path / "file").touch()
+    for results in (tmp_path / "file", "/proc/results"):
+        with pytest.raises(SystemExit, match=f"results is {results} "):
+            hooks.lock(str(results))
 
 
 def test_a_run_deletes_what_it_finished_and_nothing_of_others(tmp_path):

@@ -129,10 +129,12 @@ class Settings(Source):
             is_unique = stems[file.stem] == 1  # unlike index.md, one per folder
             place = file.stem if is_unique else str(file.relative_to(folder).with_suffix(""))
             stem = re.sub(r"[\W_]+", " ", place).strip()
-            with tables.opened(file) as opened:
+            suffix = file.suffix.lower()
+            encoding = documents.encoding(file) if suffix in documents.HTML else "utf-8-sig"
+            with tables.opened(file, encoding) as opened:
                 text = opened.read().replace("\r\n", "\n")
             path = file.relative_to(folder).as_posix()
-            read = documents.blocks(text, file.suffix.lower())
+            read = documents.blocks(text, suffix)
             kept = (block for block in read if self.code or block.kind != CODE)
             for number, (headings, passage) in enumerate(passages(kept, self.words), start=1):
                 title = f"{stem}: {': '.join(headings)}" if headings else stem

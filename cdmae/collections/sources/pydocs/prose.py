@@ -64,7 +64,8 @@ def prose(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     summary = ""
     pieces: list[str] = []
     is_dropped = False
-    for block in restructured(_HEADED.sub("\n\n", _without_name(text, name))):
+    text = _HEADED.sub("\n\n", _without_name(text, name))
+    for block in restructured(text, with_notes=False):
         if block.kind == HEADING:
             is_dropped = block.text.lower() in _DROPPED
         if block.kind != TEXT or is_dropped:
