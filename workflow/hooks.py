@@ -219,7 +219,7 @@ class Terminal:
             if not said and of_executor:  # such as a submission that SLURM refuses
                 reason = of_executor
             elif not sentences and "Traceback" not in said:
-                reason = "it was killed, from outside or for using too much memory"
+                reason = "it was killed, by Ctrl-C, from outside or for using too much memory"
                 reason += f"; its last line: {last}" if last else ""
             _print_last(f"{path}: {reason}")
 

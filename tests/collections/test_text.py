@@ -120,10 +120,11 @@ def test_documents_are_parsed(source, suffix, expected):
     assert list(documents.blocks(source, suffix)) == expected
 
 
-def test_headings_are_titles_and_none_is_lost(tmp_path):
-    write_files(tmp_path, {"x.md": "# A\n\n## B\n\nText.\n\n## C\n"})
+def test_headings_are_titles_and_none_is_lost(tmp_path, capsys):
+    write_files(tmp_path, {"x.md": "# A\n\n## B\n\nText.\n\n## C\n", "y.md": "![](y.png)"})
     rows = [row[1:] for row in text.Settings(path=str(tmp_path)).load().rows()]
     assert rows == [("x: A: B", "Text."), ("x", "C")]
+    assert "1 of 2 documents have no text" in capsys.readouterr().err
     write_files(tmp_path, {"index.md": "One.", "guide/index.md": "Two."})
     titles = [row[1] for row in text.Settings(path=str(tmp_path)).load().rows()]
     assert titles == ["guide index", "index", "x: A: B", "x"]

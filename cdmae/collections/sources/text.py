@@ -32,6 +32,7 @@ from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
 from cdmae.fields import EMPTY, HomePath, Whole, settings
 from cdmae.languages import scripts
+from cdmae.log import say
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -113,7 +114,12 @@ class Settings(Source):
         for split, path in self.questions.items():
             rows += questions.read(Path(path), split, found)
         table = table_of((each.name, each.title, each.text) for each in found)
-        about = {"source": "text", "files": len(self.documents())}
+        files = self.documents()
+        texts = [file for file in files if not tables.suffix_of(file)]
+        empty = len(texts) - len({passage.file for passage in found if passage.file})
+        if empty:
+            say(f"{self.path}: {empty} of {len(texts)} documents have no text")
+        about = {"source": "text", "files": len(files)}
         frame = pd.DataFrame(rows, columns=judged.JUDGED)
         return judged.collected(table, frame, self.own_splits(), about)
 
