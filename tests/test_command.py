@@ -73,6 +73,11 @@ def test_targets_come_before_or_after_config_files(arguments):
     assert [path.name for path in options.configfile] == ["smoke.yaml", "full.yaml"]
 
 
+def test_a_profile_that_does_not_exist_is_refused():
+    with pytest.raises(InputError, match="--workflow-profile is nowhere"):
+        for_snakemake(["--workflow-profile", "nowhere", "-n"])
+
+
 # --- arguments ------------------------------------------------------------------------------------
 
 

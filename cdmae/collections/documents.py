@@ -50,11 +50,12 @@ def encoding(page: Path) -> str:
     """Return the encoding that an HTML page declares; UTF-8 if it declares none that is known."""
     with page.open("rb") as file:
         found = _CHARSET.search(file.read(1024))  # where HTML's standard looks for it
+    name = found[1].decode() if found else "utf-8"
     try:
-        name = codecs.lookup(found[1].decode()).name if found else "utf-8"
+        is_known = "<".encode(name) == b"<"  # the declaration itself was read as ASCII
     except LookupError:
-        name = "utf-8"
-    return "utf-8-sig" if name == "utf-8" else name
+        is_known = False
+    return name if is_known and codecs.lookup(name).name != "utf-8" else "utf-8-sig"
 
 
 def _joined(text: str) -> str:

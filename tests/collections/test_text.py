@@ -153,7 +153,7 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path):
     assert text.Settings(path=str(docs), suffixes=(".ORG",)).depends() == [docs / "e.org"]
 
 
-@pytest.mark.parametrize("declared", ["ISO-8859-1", "utf-8", "nonsense", ""])
+@pytest.mark.parametrize("declared", ["ISO-8859-1", "utf-8", "utf-16", "rot13", "none", ""])
 def test_a_page_is_read_in_the_encoding_that_it_declares(tmp_path, declared):
     page = f'<meta http-equiv="Content-Type" content="text/html; charset={declared}"><p>caf\u00e9'
     encoding = "latin-1" if declared.startswith("ISO") else "utf-8"
