@@ -23,6 +23,7 @@ import time
 import types
 import typing
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,10 @@ _work: list[float] = []  # the seconds of this job's work, without its start
 _locks: list[FileLock] = []  # of this job's GPUs; the system releases them when the process ends
 
 
-def run(function: Callable[..., Any], job: Any) -> typing.NoReturn:
+def run(function: Callable[..., Any] | str, job: Any) -> typing.NoReturn:
     """Call a function with the inputs, output, parameters and threads of a job; end the process.
 
+    function: or its dotted name; the job then imports it, which may take seconds, with its log.
     job: the object ``snakemake`` of a script. Everything that the job prints goes to its log and to
     the terminal. With several GPUs, the script runs once per GPU (torchrun); on several nodes, by
     srun. A function that returns a number returns the seconds of its work that the report counts.
@@ -64,7 +66,8 @@ def run(function: Callable[..., Any], job: Any) -> typing.NoReturn:
         signal.signal(signal.SIGTERM, _stop)
         end_with_parent()
         gpus, nodes = job.resources.get("gpu"), job.resources.get("nodes", 1)
-        values = arguments(function, job)
+        called = _imported(function) if isinstance(function, str) else function
+        values = arguments(called, job)
         began = time.monotonic()
         if not is_worker:
             os.environ[STATE] = str(values.get("state", ""))
@@ -78,10 +81,15 @@ def run(function: Callable[..., Any], job: Any) -> typing.NoReturn:
                 _work.append(time.monotonic() - began)  # with the start of the processes
                 return
         began = time.monotonic()
-        seconds = function(**values)
+        seconds = called(**values)
         _work.append(time.monotonic() - began if seconds is None else seconds)
 
     ending(work)
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    module, _, function = name.rpartition(".")
+    return getattr(import_module(module), function)
 
 
 def arguments(function: Callable[..., Any], job: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import pytest
 from annotated_types import Ge
+from small_collections import write_files
 from snakemake.iocontainers import Namedlist
 
 from cdmae.fields import Whole, settings
@@ -196,6 +197,18 @@ def test_the_last_lines_of_a_job_come_after_a_signal_to_all_of_its_processes(sta
         os.kill(each, signal.SIGTERM)
     assert process.communicate(timeout=20)[1].endswith("tidied up\ncdmae: stopped by SIGTERM\n")
     assert process.returncode == 75 and children
+
+
+def test_a_job_that_still_imports_is_stopped_with_one_sentence(start, tmp_path):
+    write_files(tmp_path, {"slow.py": "from pathlib import Path\nimport time\n"
+                                      "Path('ready').touch(); time.sleep(60)\n"})  # fmt: skip
+    process = start("run('slow.work', job())")
+    while not (tmp_path / "ready").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=20)[1]
+    assert said == "cdmae: stopped from the keyboard; finished work is kept\n"
 
 
 RANKS = """

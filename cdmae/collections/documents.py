@@ -1,16 +1,18 @@
 """Read documents: Markdown, reStructuredText, HTML and plain text, as headings and paragraphs.
 
-markdown-it-py, docutils and lxml parse them. Links keep their texts; images, addresses, comments
-and navigation are dropped. Rows of tables and code stay whole.
+markdown-it-py, docutils and lxml parse them. Links keep their texts; images, addresses, comments,
+navigation and references to footnotes are dropped. Rows of tables and code stay whole.
 """
 
 from __future__ import annotations
 
 import codecs
+import html
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,16 +22,15 @@ if TYPE_CHECKING:
     from docutils import nodes
     from lxml.html import HtmlElement
 
-HEADING, TEXT, ROW, CODE = "heading", "text", "row", "code"
+HEADING, TEXT, ITEM, ROW, CODE = "heading", "text", "item", "row", "code"
 MARKDOWN = (".md", ".markdown")
 HTML = (".html", ".htm")
 INDENT = "    "  # of a line of code
 _CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?([\w-]+)""", re.IGNORECASE)
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A heading, a paragraph, a row of a table, or code with its lines, of a document."""
+    """A heading, a paragraph, an item of a list, a row of a table, or code with its lines."""
 
     kind: str
     text: str
@@ -38,12 +39,12 @@ class Block(NamedTuple):
 def blocks(text: str, suffix: str) -> Iterator[Block]:
     """Yield the blocks of a document by the suffix of its file; another suffix is plain text."""
     if suffix in MARKDOWN:
-        return _html(_markdown().render(_FRONT_MATTER.sub("", text)))
+        return _html(_rendered(text))
     if suffix in HTML:
         return _html(text)
     if suffix == ".rst":
         return restructured(text)
-    return (Block(TEXT, _joined(part)) for part in re.split(r"\n\s*\n", text) if part.strip())
+    return (Block(TEXT, _spaced(part)) for part in re.split(r"\n\s*\n", text) if part.strip())
 
 
 def encoding(page: Path) -> str:
@@ -58,9 +59,16 @@ def encoding(page: Path) -> str:
     return name if is_known and codecs.lookup(name).name != "utf-8" else "utf-8-sig"
 
 
-def _joined(text: str) -> str:
-    """Replace every sequence of white space by one space, or none before the end of a sentence."""
-    return re.sub(r" (?=[.,](?: |$))", "", " ".join(unwrapped(text).split()))
+def _spaced(text: str) -> str:
+    """Replace every sequence of white space by one space."""
+    return " ".join(unwrapped(text).split())
+
+
+def _item(found: Iterator[Block]) -> Iterator[Block]:
+    """Yield the blocks of an item; its first paragraph is the item, further ones are text."""
+    for block in islice(found, 1):
+        yield Block(ITEM, block.text) if block.kind == TEXT else block
+    yield from found
 
 
 def _code(text: str) -> Block:
@@ -68,11 +76,54 @@ def _code(text: str) -> Block:
     return Block(CODE, "\n".join(f"{INDENT}{line.rstrip()}" for line in lines if line.strip()))
 
 
-# --- Markdown and HTML ----------------------------------------------------------------------------
+# --- Markdown -------------------------------------------------------------------------------------
+
+# notations of site generators that no plugin of markdown-it-py reads
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)\n.*?\n\1\n", re.DOTALL)
+_TAB = re.compile(r'^([ \t]*)===[!+]? (?=")', re.MULTILINE)  # Material for MkDocs
+_ATTRIBUTES = re.compile(r"^([ \t]*#{1,6} .*?|)[ \t]*\{[:#.][^{}\n]*\}[ \t]*$", re.MULTILINE)
+_CONTAINER = re.compile(r"\S+?(?:\[|\s+)(.*?)\]?\s*")  # its name and its title
+
+
+@cache
+def _markdown() -> Any:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.admon import admon_plugin
+    from mdit_py_plugins.container import container_plugin
+    from mdit_py_plugins.deflist import deflist_plugin
+    from mdit_py_plugins.footnote import footnote_plugin
+
+    parser = MarkdownIt("commonmark", {"alerts": True, "tasklists": True})
+    parser.enable(["table", "strikethrough"])
+    for plugin in (admon_plugin, deflist_plugin, footnote_plugin):
+        parser.use(plugin)
+    # `:::` of any name
+    return parser.use(container_plugin, "", validate=lambda *_: True, render=_container)
+
+
+def _container(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> str:
+    """Return the begin or the end of a container (``:::note Title``) as HTML."""
+    if tokens[at].nesting < 0:
+        return "</div>"
+    titled = _CONTAINER.fullmatch(tokens[at].info.strip())
+    return f"<div><p>{html.escape(titled[1])}</p>" if titled else "<div>"
+
+
+def _rendered(text: str) -> str:
+    text = _TAB.sub(r"\1!!! tab ", _FRONT_MATTER.sub("", text))
+    return _markdown().render(_ATTRIBUTES.sub(r"\1", text))
+
+
+# --- HTML -----------------------------------------------------------------------------------------
 
 _DROPPED = "script|style|nav|footer|aside|form|button|svg|img|noscript|template|iframe|math|video"
-# links to a heading next to it, and addresses as texts of links
-_LINKS = "//a[contains(@class, 'headerlink')] | //a[starts-with(normalize-space(.), 'http')]"
+# references to footnotes and back, links to a heading next to it, addresses as texts of links
+_MARKS = (
+    "//*[contains(@class, 'footnote-ref') or contains(@class, 'footnote-backref')"
+    " or contains(@class, 'headerlink')] | //sup[@class='reference']"
+    " | //a[starts-with(normalize-space(.), 'http') or normalize-space(.) = '¶']"
+)
+_GAP = "\ufffc"  # in place of what was dropped from a sentence
 _MAIN = ("//main", "//article", "//*[@role='main']", "//body")
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _INLINE = {
@@ -80,13 +131,6 @@ _INLINE = {
     "em", "font", "i", "ins", "kbd", "label", "mark", "q", "ruby", "s", "samp", "small", "span",
     "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 }  # fmt: skip
-
-
-@cache
-def _markdown() -> Any:
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
 def _html(text: str) -> Iterator[Block]:
@@ -99,7 +143,8 @@ def _html(text: str) -> Iterator[Block]:
     page = lxml.html.document_fromstring(text.encode(), parser=parser)
     main = [element for path in _MAIN for element in page.xpath(path)][0]
     dropped = " | ".join(f"//{tag}" for tag in _DROPPED.split("|"))
-    for element in page.xpath(f"{dropped} | {_LINKS}"):
+    for element in page.xpath(f"{dropped} | {_MARKS}"):
+        element.tail = f"{_GAP}{element.tail or ''}"
         element.drop_tree()
     for line_break in page.iter("br"):
         line_break.tail = f" {line_break.tail or ''}"
@@ -120,22 +165,29 @@ def _blocks_in(element: HtmlElement) -> Iterator[Block]:
     yield from _paragraph(paragraph)
 
 
+def _without_gaps(text: str) -> str:
+    """Return the text of an element; nothing is left before a comma, as in "see the link ."."""
+    return _spaced(re.sub(rf"\s*{_GAP}\s*(?=[.,])|{_GAP}", "", text))
+
+
 def _paragraph(parts: list[str]) -> Iterator[Block]:
-    text = _joined("".join(parts))
+    text = _without_gaps("".join(parts))
     if text:
         yield Block(TEXT, text)
 
 
 def _block(element: HtmlElement) -> Iterator[Block]:
-    text = _joined(element.text_content())
+    text = _without_gaps(element.text_content())
     if not text:
         return
     if element.tag in _HEADINGS:
         yield Block(HEADING, text)
     elif element.tag == "pre":
         yield _code(element.text_content())
+    elif element.tag in ("li", "dt"):
+        yield from _item(_blocks_in(element))
     elif element.tag == "tr" and not any(True for _ in element.iter("table", *_HEADINGS)):
-        cells = (_joined(cell.text_content()) for cell in element)
+        cells = (_without_gaps(cell.text_content()) for cell in element)
         yield Block(ROW, ", ".join(filter(None, cells)))
     else:
         yield from _blocks_in(element)
@@ -249,6 +301,8 @@ def _blocks_of(node: nodes.Node) -> Iterator[Block]:
         is_note = not isinstance(node.parent, nodes.document | nodes.section)
         is_text = is_note and node.document.settings.with_notes
         yield Block(TEXT if is_text else HEADING, _words(node))
+    elif isinstance(node, nodes.list_item):
+        yield from _item(_below(node))
     elif isinstance(node, nodes.literal_block | nodes.doctest_block):
         yield _code(node.astext())
     elif isinstance(node, nodes.row):
@@ -258,9 +312,9 @@ def _blocks_of(node: nodes.Node) -> Iterator[Block]:
         # a name and its description
         name, *texts = node
         below = [block for text in texts for block in _below(text)]
-        if below and below[0].kind == TEXT:
+        if below and below[0].kind in (TEXT, ITEM):
             below[0] = Block(TEXT, f"{_words(name).removesuffix(':')}: {below[0].text}")
-        yield from below
+        yield from _item(iter(below))
     elif isinstance(node, nodes.TextElement):
         text = _words(node)
         if text and not isinstance(node, nodes.Invisible | nodes.math_block | nodes.classifier):
@@ -272,6 +326,14 @@ def _blocks_of(node: nodes.Node) -> Iterator[Block]:
 def _below(node: nodes.Node) -> Iterator[Block]:
     for child in node.children:
         yield from _blocks_of(child)
+
+
+def _joined(text: str) -> str:
+    """Replace white space by one space, or by none before the end of a sentence.
+
+    A space before it remains of a reference that was dropped.
+    """
+    return re.sub(r" (?=[.,](?: |$))", "", _spaced(text))
 
 
 def _words(node: nodes.Node) -> str:

@@ -30,9 +30,12 @@ PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
 
 def check_results(results: str) -> None:
-    """Refuse a results folder with a path that the workflow cannot use."""
+    """Refuse a file as the results folder, and a path that the workflow cannot use."""
     if not re.fullmatch(r"[^\s*?\[\]{}<>:~-][^\s*?\[\]{}<>:]*", os.path.normpath(results)):
         words = "; expected a path without spaces, wildcards and colons, not from - or ~"
+        raise InputError(f" is {show(results)}{words}", keys=("results",))
+    if os.path.exists(results) and not os.path.isdir(results):
+        words = ", which is a file; expected a folder, or a new path"
         raise InputError(f" is {show(results)}{words}", keys=("results",))
 
 

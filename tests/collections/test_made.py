@@ -84,13 +84,14 @@ def test_dev_has_other_queries_than_train(settings):
     ("text", "query"),
     [
         ("    pip install it now\n\nThen it is there. It runs as a service.", "Then it is there."),
+        ("- One item of a list.\n\nThen it is there. It runs as a service.", "Then it is there."),
         ("See [the guide](a/b#c) for it. Then it runs as a service here.", ""),
         ("One two three. Four five six seven eight.", "One two three."),
         ("One two three. Four five six seven.", ""),
         ("word " * 31 + "end. Then it runs as a service here.", ""),
     ],
 )  # fmt: skip
-def test_code_links_and_long_sentences_are_no_queries(text, query):
+def test_code_items_links_and_long_sentences_are_no_queries(text, query):
     found = pseudo.divided("p", "", text, "first_sentence")
     assert (found[0] if found else "") == query
 

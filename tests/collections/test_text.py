@@ -4,7 +4,7 @@ import pytest
 from small_collections import relevant, texts_of, write_files
 
 from cdmae.collections import documents
-from cdmae.collections.documents import CODE, HEADING, ROW, TEXT
+from cdmae.collections.documents import CODE, HEADING, ITEM, ROW, TEXT
 from cdmae.collections.sources import text
 from cdmae.errors import InputError
 
@@ -48,6 +48,39 @@ See **the** [manual page](a.html#b), or <https://example.org/c>.
 # no heading
 print("[x](y)")
 ```
+"""
+DIALECTS = """+++
+title = "x"
++++
+# A guide {#top}
+
+:::note Mind this
+One.
+:::
+
+::: tip
+Two.
+:::
+
+!!! warning "Take care"
+    Three, by the `.` (period)[^1].
+
+=== "Linux"
+
+    Four.
+
+> [!NOTE]
+> Five, see ![](x.png).
+{: .class }
+
+Term
+: Meaning
+
+- [x] Done
+
+  More.
+
+[^1]: Six.
 """
 RST = """
 A guide
@@ -99,16 +132,22 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
             (ROW, "name, meaning"), (ROW, "a, the first letter"),
             (CODE, '    # no heading\n    print("[x](y)")'),
         ]),
+        (DIALECTS, ".md", [
+            (HEADING, "A guide"), (TEXT, "Mind this"), (TEXT, "One."), (TEXT, "Two."),
+            (TEXT, "Take care"), (TEXT, "Three, by the . (period)."), (TEXT, "Linux"),
+            (TEXT, "Four."), (TEXT, "Note"), (TEXT, "Five, see."), (ITEM, "Term"),
+            (TEXT, "Meaning"), (ITEM, "Done"), (TEXT, "More."), (ITEM, "Six."),
+        ]),
         (RST, ".rst", [
             (HEADING, "A guide"), (TEXT, "See grows and the manual, here."),
             (TEXT, "Mind this, says."), (TEXT, "grow(leaf)"), (TEXT, "Let it grow."),
             (TEXT, "Let it live."), (TEXT, "A new leaf"), (TEXT, "It grows."), (TEXT, "Hint"),
             (TEXT, "Water it."),
-            (HEADING, "Use"), (TEXT, "term: The meaning:"), (CODE, "    x = [1]"),
+            (HEADING, "Use"), (ITEM, "term: The meaning:"), (CODE, "    x = [1]"),
         ]),
         (PAGE, ".html", [
             (HEADING, "A guide"), (TEXT, "See the manual page. Or not."), (HEADING, "Use"),
-            (TEXT, "One x"), (TEXT, "Two"), (ROW, "a, b"), (CODE, "    x = 1\n    y = 2"),
+            (ITEM, "One x"), (ITEM, "Two"), (ROW, "a, b"), (CODE, "    x = 1\n    y = 2"),
         ]),
         ("<table><tr><td>Menu</td><td><h1>A</h1><p>In <dfn>b</dfn>.</p></td></tr></table>", ".htm", [
             (TEXT, "Menu"), (HEADING, "A"), (TEXT, "In b."),
@@ -136,7 +175,7 @@ def test_rows_of_tables_are_not_cut_and_code_can_be_left_out(tmp_path):
     nine = "one two three four five six seven eight nine"
     write_files(tmp_path, {"x.md": f"{nine}\n\n|a|\n|-|\n|{row}|\n\n```\n{code}\n```\n"})
     pieces = list(read(tmp_path, words=10).values())
-    assert pieces[:3] == [f"{nine}\n\na", row, "    line 0 of code\n    line 1 of code"]
+    assert pieces[:3] == [f"{nine}\n\n- a", f"- {row}", "    line 0 of code\n    line 1 of code"]
     assert not any("line" in piece for piece in read(tmp_path, code=False).values())
 
 

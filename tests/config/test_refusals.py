@@ -33,7 +33,7 @@ SETTINGS = [
     ("stages.rerank.forward_factor", 3, "", "4"),
     ("stages.x", {"kind": "retriever", "head": "unified", "temperature": 0},
      "stages.x.temperature", "0"),
-    *(("results", value, "", value) for value in ("./-rf", "a<b>")),
+    *(("results", value, "", value) for value in ("./-rf", "a<b>", __file__)),
 ]  # fmt: skip
 NAMES = [
     ("collections.docs.source", "toi", "", "toy"),

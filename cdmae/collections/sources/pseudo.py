@@ -165,9 +165,9 @@ def divided(
 
 
 def _first_sentences(text: str, language: str) -> Iterator[str]:
-    """Yield the first sentence of each paragraph; indented paragraphs are code."""
+    """Yield the first sentence of each paragraph that is neither code nor an item of a list."""
     for paragraph in text.strip("\n").split("\n\n"):
-        if not paragraph.startswith("    "):
+        if not paragraph.startswith(("    ", "- ")):
             yield first_sentence(paragraph.strip(), language)
 
 

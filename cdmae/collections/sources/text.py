@@ -3,7 +3,8 @@
 Markdown (``.md``), reStructuredText (``.rst``) and HTML are parsed (`cdmae.collections.documents`).
 Paragraphs are joined up to a number of words (`cdmae.languages.scripts`); a longer paragraph is
 cut, a row of a table never is.
-An empty line separates paragraphs in a passage, and code is indented.
+An empty line separates paragraphs in a passage, code is indented, and a dash precedes items of
+lists and rows of tables.
 
 The id of a passage is the path of its file and its number in the file, ``guide/install.md#3``. Its
 title is the name of the file and the heading above it, ``install: On a cluster``; a name that
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated
 from annotated_types import Ge, Le
 
 from cdmae.collections import Source, documents, judged, questions, tables
-from cdmae.collections.documents import CODE, HEADING, ROW, TEXT, Block
+from cdmae.collections.documents import CODE, HEADING, ITEM, ROW, TEXT, Block
 from cdmae.collections.folders import check_folder, files_below, table_at
 from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # the estimated bytes per word
+DASH = "- "  # of an item
 SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm")
 # columns of a table of documents
 _TITLE = ("title", "heading", "question", "query")
@@ -176,7 +178,7 @@ def passages(blocks: Iterator[Block], words: int) -> Iterator[tuple[tuple[str, .
                     yield headings, "\n\n".join(passage)
                     passage = []
                     length = 0
-                passage.append(piece)
+                passage.append(f"{DASH}{piece}" if block.kind in (ITEM, ROW) else piece)
                 length += own
         if passage:
             yield headings, "\n\n".join(passage)

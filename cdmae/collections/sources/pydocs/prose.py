@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from cdmae.collections.documents import HEADING, TEXT, restructured
+from cdmae.collections.documents import HEADING, ITEM, TEXT, restructured
 from cdmae.collections.sources.pseudo import LEAST_QUERY, MOST_QUERY, is_prose, is_query
 
 MIN_BODY = 8  # words
@@ -68,7 +68,7 @@ def prose(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
     for block in restructured(text, with_notes=False):
         if block.kind == HEADING:
             is_dropped = block.text.lower() in _DROPPED
-        if block.kind != TEXT or is_dropped:
+        if block.kind not in (TEXT, ITEM) or is_dropped:
             continue
         piece = _QUOTES.sub("", block.text)
         if not summary:
