@@ -8,11 +8,14 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from tiny_tokenizers import TEXTS, word_piece
 
-from cdmae.importance import ami, ngrams
+from cdmae.importance import ami, ngrams, shading
 from cdmae.tokens import words
 from cdmae.tokens.corpus import Tokens
+from cdmae.tokens.tokenise import Tokeniser
 
 PIECES = 12  # word-pieces 9, 10 and 11 continue a word
 WORD_STARTS = np.array([True] * 9 + [False] * 3)
@@ -210,3 +213,21 @@ def test_ngrams_of_new_text_that_the_collection_does_not_repeat_count_once(tmp_p
     # pieces, and PMI(1, 2) = log (2/3) / (2/6 x 2/6).
     assert table.score(np.array([1, 7, 9]), WORD_STARTS) == pytest.approx([LOG(6)] * 2)
     assert table.score(np.array([1, 2]), WORD_STARTS) == pytest.approx([LOG(6)] * 2)
+
+
+def test_words_are_shaded_and_what_separates_them_is_not(tmp_path):
+    word_piece().save_pretrained(tmp_path / "tokenizer")
+    passages = pa.table({"title": [""] * 2, "text": TEXTS})
+    tokens = Tokeniser(tmp_path / "tokenizer").tokens(passages)
+    ngrams.count_to(tmp_path / "ngrams", tokens, window=4)
+    settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
+    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, settings)
+    shades = shading.Shades(tmp_path / "importance", tmp_path / "tokenizer")
+    importance = {word.text: word.importance for word in shades.words(TEXTS[0])}
+    spans = shades.spans(f" {TEXTS[0]} ")
+    assert "".join(span.text for span in spans) == f" {TEXTS[0]} "
+    shaded = {span.text.lower(): span.shade for span in spans if span.shade}
+    darkest = max(importance, key=importance.get)
+    assert shaded[darkest] == 5 and shaded.keys() <= importance.keys()
+    share = importance["decoder"] / importance[darkest]
+    assert shaded["decoder"] == round(5 * share) and 0 < share < 1
