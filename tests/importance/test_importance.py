@@ -231,3 +231,4 @@ def test_words_are_shaded_and_what_separates_them_is_not(tmp_path):
     assert shaded[darkest] == 5 and shaded.keys() <= importance.keys()
     share = importance["decoder"] / importance[darkest]
     assert shaded["decoder"] == round(5 * share) and 0 < share < 1
+    assert shading.shades([0.2, 0.12, -1]) == [5, 3, 0]

@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import signal
+import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +22,12 @@ def test_the_newest_state_is_read_with_its_step_and_bits(tmp_path):
         assert saved.latest() is None and saved.step == 0
         for step in (1, 2, 30):
             saved.save(step, {"weights": weights, "number": step})
-    (tmp_path / "state/.step-00000031.pt.part").touch()  # of a killed process
+    left = (tmp_path / "state/.step-00000031.pt.part", tmp_path / "state/.shared")
+    left[0].touch()  # by a killed process
+    left[1].mkdir()
     with state.opened(tmp_path / "state", "x") as saved:
         payload = saved.latest()
+        assert not any(path.exists() for path in left)
     assert (saved.step, payload["number"]) == (30, 30)
     assert torch.equal(payload["weights"]["a"], weights["a"])
     [path] = (tmp_path / "state").glob("*step-*")
@@ -33,6 +38,26 @@ def test_the_newest_state_is_read_with_its_step_and_bits(tmp_path):
             pytest.raises(InputError, match=r"step-00000030.pt is damaged .*delete it"),
         ):
             saved.latest()
+
+
+def test_saving_takes_at_most_a_twentieth_of_the_time(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def save(payload, file, seconds):
+        clock[0] += seconds
+
+    def first_due(seconds):
+        """The time from the end of a save, which takes some seconds, to the next one."""
+        monkeypatch.setattr(torch, "save", partial(save, seconds=seconds))
+        with state.opened(tmp_path, "x") as saved:
+            saved.save(1, {})
+            ended = clock[0]
+            while not saved.due():
+                clock[0] += 1
+        return clock[0] - ended
+
+    assert [first_due(1), first_due(10)] == [60, 200]
 
 
 def test_a_full_disk_is_the_system_s_error_and_keeps_the_earlier_state(tmp_path, monkeypatch):
