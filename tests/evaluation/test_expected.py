@@ -21,6 +21,7 @@ SECTIONS = {
         "## How many labels replace pre-training?",
     ),
     "config/objectives.yaml": ("docs/results.md", "## Pre-trainings under one trainer"),
+    "config/systems.yaml": ("docs/results.md", "## The systems of table 1 under one trainer"),
     "config/evidence.yaml": ("docs/results.md", "### Documentation by the number of labels"),
     "config/evidence.yaml config/overlays/evidence-wikipedia.yaml": (
         "docs/results.md",
@@ -38,9 +39,10 @@ def shown(page, heading):
     rows = {}
     for line in section.splitlines():
         cells = [cell.strip(" *") for cell in line.strip("|").split("|")]
-        costs = (" ms", " min")
-        values = [re.match(r"[+-]?\d+\.\d", cell) for cell in cells[1:] if not cell.endswith(costs)]
-        if line.startswith("| ") and all(values):
+        # neither costs nor published numbers, which are in parentheses
+        own = [cell for cell in cells[1:] if not re.fullmatch(r"|\(.*\)|.* (ms|min)", cell)]
+        values = [re.match(r"[+-]?\d+\.\d", cell) for cell in own]
+        if line.startswith("| ") and values and all(values):
             rows[cells[0]] = [float(value[0]) for value in values]
     return rows
 
