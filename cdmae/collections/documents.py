@@ -81,7 +81,7 @@ def _code(text: str) -> Block:
 # notations of site generators that no plugin of markdown-it-py reads
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)\n.*?\n\1\n", re.DOTALL)
 _TAB = re.compile(r'^([ \t]*)===[!+]? (?=")', re.MULTILINE)  # Material for MkDocs
-_ATTRIBUTES = re.compile(r"^([ \t]*#{1,6} .*?|)[ \t]*\{[:#.][^{}\n]*\}[ \t]*$", re.MULTILINE)
+_ATTRIBUTES = re.compile(r"^(\s*#{1,6} .*?|) *\{:? ?[#.][\w-][^{}\n]*\} *$", re.MULTILINE)
 _CONTAINER = re.compile(r"\S+?(?:\[|\s+)(.*?)\]?\s*")  # its name and its title
 
 
@@ -166,8 +166,8 @@ def _blocks_in(element: HtmlElement) -> Iterator[Block]:
 
 
 def _without_gaps(text: str) -> str:
-    """Return the text of an element; nothing is left before a comma, as in "see the link ."."""
-    return _spaced(re.sub(rf"\s*{_GAP}\s*(?=[.,])|{_GAP}", "", text))
+    """Return a text without its gaps, and without the space before one that ends a clause."""
+    return _spaced(re.sub(rf"\s*{_GAP}\s*(?=[.,](?:\s|$))|{_GAP}", "", text))
 
 
 def _paragraph(parts: list[str]) -> Iterator[Block]:
@@ -183,7 +183,7 @@ def _block(element: HtmlElement) -> Iterator[Block]:
     if element.tag in _HEADINGS:
         yield Block(HEADING, text)
     elif element.tag == "pre":
-        yield _code(element.text_content())
+        yield _code(element.text_content().replace(_GAP, ""))
     elif element.tag in ("li", "dt"):
         yield from _item(_blocks_in(element))
     elif element.tag == "tr" and not any(True for _ in element.iter("table", *_HEADINGS)):

@@ -70,7 +70,7 @@ Two.
     Four.
 
 > [!NOTE]
-> Five, see ![](x.png).
+> Five, see ![](x.png) .
 {: .class }
 
 Term
@@ -79,6 +79,10 @@ Term
 - [x] Done
 
   More.
+
+```
+{# kept #}
+```
 
 [^1]: Six.
 """
@@ -118,9 +122,9 @@ term
 """
 PAGE = """<html><head><title>T</title><script>var x;</script></head><body>
 <nav><a href="/">Home</a></nav><div role="main"><h1>A guide<a class="headerlink">¶</a></h1>
-<p>See <b>the</b> <a href="x">manual page</a>.<br>Or not.</p><!-- not this -->
+<p>See <b>the</b> <a href="x">manual page</a>.<br>Or <svg></svg> .NET.</p><!-- not this -->
 <h2>Use</h2><ul><li>One <code>x</code></li><li><p>Two</p></li></ul>
-<table><tr><th>a</th><th>b</th></tr></table><pre>x = 1
+<table><tr><th>a</th><th>b</th></tr></table><pre><button>Copy</button>x = 1
 y = 2</pre></div><footer>Made today</footer></body></html>"""
 
 
@@ -136,7 +140,8 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
             (HEADING, "A guide"), (TEXT, "Mind this"), (TEXT, "One."), (TEXT, "Two."),
             (TEXT, "Take care"), (TEXT, "Three, by the . (period)."), (TEXT, "Linux"),
             (TEXT, "Four."), (TEXT, "Note"), (TEXT, "Five, see."), (ITEM, "Term"),
-            (TEXT, "Meaning"), (ITEM, "Done"), (TEXT, "More."), (ITEM, "Six."),
+            (TEXT, "Meaning"), (ITEM, "Done"), (TEXT, "More."), (CODE, "    {# kept #}"),
+            (ITEM, "Six."),
         ]),
         (RST, ".rst", [
             (HEADING, "A guide"), (TEXT, "See grows and the manual, here."),
@@ -146,7 +151,7 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
             (HEADING, "Use"), (ITEM, "term: The meaning:"), (CODE, "    x = [1]"),
         ]),
         (PAGE, ".html", [
-            (HEADING, "A guide"), (TEXT, "See the manual page. Or not."), (HEADING, "Use"),
+            (HEADING, "A guide"), (TEXT, "See the manual page. Or .NET."), (HEADING, "Use"),
             (ITEM, "One x"), (ITEM, "Two"), (ROW, "a, b"), (CODE, "    x = 1\n    y = 2"),
         ]),
         ("<table><tr><td>Menu</td><td><h1>A</h1><p>In <dfn>b</dfn>.</p></td></tr></table>", ".htm", [
