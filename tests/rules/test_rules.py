@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import pkgutil
 import re
 import runpy
 from pathlib import Path
@@ -42,6 +43,8 @@ def test_every_rule_runs_a_script_whose_function_gets_its_arguments(grown, scrip
         path = ROOT / f"workflow/scripts/{script}.py"
         runpy.run_path(str(path), {"snakemake": snakemake}, run_name="__main__")
         function = calls[-1]
+        if isinstance(function, str):
+            function = pkgutil.resolve_name(function)
         parameters = inspect.signature(function).parameters.items()
         needed = {key for key, each in parameters if each.default is inspect.Parameter.empty}
         given = arguments(function, snakemake)
