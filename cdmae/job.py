@@ -53,7 +53,8 @@ _locks: list[FileLock] = []  # of this job's GPUs; the system releases them when
 def run(function: Callable[..., Any] | str, job: Any) -> typing.NoReturn:
     """Call a function with the inputs, output, parameters and threads of a job; end the process.
 
-    function: or its dotted name; the job then imports it, which may take seconds, with its log.
+    function: itself, or its dotted name. The job imports a name after it has opened its log, so an
+    error or a signal during the import is in the log.
     job: the object ``snakemake`` of a script. Everything that the job prints goes to its log and to
     the terminal. With several GPUs, the script runs once per GPU (torchrun); on several nodes, by
     srun. A function that returns a number returns the seconds of its work that the report counts.

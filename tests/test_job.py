@@ -202,7 +202,7 @@ def test_the_last_lines_of_a_job_come_after_a_signal_to_all_of_its_processes(sta
 def test_a_job_that_still_imports_is_stopped_with_one_sentence(start, tmp_path):
     write_files(tmp_path, {"slow.py": "from pathlib import Path\nimport time\n"
                                       "Path('ready').touch(); time.sleep(60)\n"})  # fmt: skip
-    # a shell that starts this in the background ignores the signal
+    # processes that a shell starts in the background ignore the signal
     heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     process = start(f"{heeds}\nrun('slow.work', job())")
     while not (tmp_path / "ready").exists():

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 HEADING, TEXT, ITEM, ROW, CODE = "heading", "text", "item", "row", "code"
 MARKDOWN = (".md", ".markdown")
 HTML = (".html", ".htm")
-INDENT = "    "  # of a line of code
+INDENT = "    "  # of a line of code in a passage
+DASH = "- "  # before an item in a passage
 _CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?([\w-]+)""", re.IGNORECASE)
 
 
@@ -102,7 +103,7 @@ def _markdown() -> Any:
 
 
 def _container(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> str:
-    """Return the begin or the end of a container (``:::note Title``) as HTML."""
+    """Render the start tag of a container (``:::note Title``) with its title, or its end tag."""
     if tokens[at].nesting < 0:
         return "</div>"
     titled = _CONTAINER.fullmatch(tokens[at].info.strip())
@@ -166,8 +167,9 @@ def _blocks_in(element: HtmlElement) -> Iterator[Block]:
 
 
 def _without_gaps(text: str) -> str:
-    """Return a text without its gaps, and without the space before one that ends a clause."""
-    return _spaced(re.sub(rf"\s*{_GAP}\s*(?=[.,](?:\s|$))|{_GAP}", "", text))
+    """Remove the gaps of a text, and the space between a gap and the end of its clause."""
+    closed = re.sub(rf"(?: ?{_GAP})+ ?(?=[.,](?: |$))", "", _spaced(text))
+    return _spaced(closed.replace(_GAP, ""))
 
 
 def _paragraph(parts: list[str]) -> Iterator[Block]:

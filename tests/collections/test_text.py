@@ -54,13 +54,17 @@ title = "x"
 +++
 # A guide {#top}
 
-:::note Mind this
+:::note[Mind this]
 One.
 :::
 
-::: tip
+::: tip Take two
 Two.
 :::
+
+::::{hint}
+A half.
+::::
 
 !!! warning "Take care"
     Three, by the `.` (period)[^1].
@@ -137,8 +141,8 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
             (CODE, '    # no heading\n    print("[x](y)")'),
         ]),
         (DIALECTS, ".md", [
-            (HEADING, "A guide"), (TEXT, "Mind this"), (TEXT, "One."), (TEXT, "Two."),
-            (TEXT, "Take care"), (TEXT, "Three, by the . (period)."), (TEXT, "Linux"),
+            (HEADING, "A guide"), (TEXT, "Mind this"), (TEXT, "One."), (TEXT, "Take two"),
+            (TEXT, "Two."), (TEXT, "A half."), (TEXT, "Take care"), (TEXT, "Three, by the . (period)."), (TEXT, "Linux"),
             (TEXT, "Four."), (TEXT, "Note"), (TEXT, "Five, see."), (ITEM, "Term"),
             (TEXT, "Meaning"), (ITEM, "Done"), (TEXT, "More."), (CODE, "    {# kept #}"),
             (ITEM, "Six."),

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from cdmae.collections import Derived, Nested, judged
+from cdmae.collections.documents import DASH, INDENT
 from cdmae.errors import InputError
 from cdmae.fields import Natural, settings
 from cdmae.languages.scripts import first_sentence, language_of, word_spans, words
@@ -167,7 +168,7 @@ def divided(
 def _first_sentences(text: str, language: str) -> Iterator[str]:
     """Yield the first sentence of each paragraph that is neither code nor an item of a list."""
     for paragraph in text.strip("\n").split("\n\n"):
-        if not paragraph.startswith(("    ", "- ")):
+        if not paragraph.startswith((INDENT, DASH)):
             yield first_sentence(paragraph.strip(), language)
 
 

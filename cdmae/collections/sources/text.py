@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Annotated
 from annotated_types import Ge, Le
 
 from cdmae.collections import Source, documents, judged, questions, tables
-from cdmae.collections.documents import CODE, HEADING, ITEM, ROW, TEXT, Block
+from cdmae.collections.documents import CODE, DASH, HEADING, ITEM, ROW, TEXT, Block
 from cdmae.collections.folders import check_folder, files_below, table_at
 from cdmae.collections.questions import Passage
 from cdmae.errors import InputError
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # the estimated bytes per word
-DASH = "- "  # of an item
 SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".html", ".htm")
 # columns of a table of documents
 _TITLE = ("title", "heading", "question", "query")
