@@ -216,13 +216,18 @@ def test_a_job_that_still_imports_is_stopped_with_one_sentence(start, tmp_path):
 RANKS = """
 def work():
     os.write(1, f"rank {{os.environ['RANK']}} of {{os.environ['WORLD_SIZE']}}\\n".encode())
+    Path(f"rank-{{os.environ['RANK']}}").touch()
     {fault}
 run(work, job(gpu=2))
 """
 
 
 def test_several_gpus_have_a_process_each_whose_mistake_is_told(ended):
-    fault = "if os.environ['RANK'] == '1': raise InputError('no room')"
+    # the other process would be stopped before it has started
+    fault = """if os.environ['RANK'] == '1':
+        while not Path("rank-0").exists():
+            time.sleep(0.05)
+        raise InputError('no room')"""
     status, lines = ended(RANKS.format(fault=fault))
     assert status == 1 and {"rank 0 of 2", "rank 1 of 2", "cdmae: no room"} <= set(lines)
     assert not [line for line in lines if line.startswith("Traceback")]
