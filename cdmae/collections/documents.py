@@ -90,13 +90,14 @@ _CONTAINER = re.compile(r"\S+?(?:\[|\s+)(.*?)\]?\s*")  # its name and its title
 def _markdown() -> Any:
     from markdown_it import MarkdownIt
     from mdit_py_plugins.admon import admon_plugin
+    from mdit_py_plugins.attrs import attrs_plugin
     from mdit_py_plugins.container import container_plugin
     from mdit_py_plugins.deflist import deflist_plugin
     from mdit_py_plugins.footnote import footnote_plugin
 
     parser = MarkdownIt("commonmark", {"alerts": True, "tasklists": True})
     parser.enable(["table", "strikethrough"])
-    for plugin in (admon_plugin, deflist_plugin, footnote_plugin):
+    for plugin in (admon_plugin, attrs_plugin, deflist_plugin, footnote_plugin):
         parser.use(plugin)
     # `:::` of any name
     return parser.use(container_plugin, "", validate=lambda *_: True, render=_container)

@@ -67,14 +67,14 @@ A half.
 ::::
 
 !!! warning "Take care"
-    Three, by the `.` (period)[^1].
+    Three, by the `.`{.py} (period)[^1].
 
 === "Linux"
 
     Four.
 
 > [!NOTE]
-> Five, see ![](x.png) .
+> Five, see ![](x.png){ width=9 } .
 {: .class }
 
 Term
