@@ -11,7 +11,7 @@ import pandas as pd
 from cdmae import formats
 from cdmae.config.splits import FEW
 from cdmae.report import columns, notation, tables
-from cdmae.report.comparisons import EVERY_PAIR
+from cdmae.report.comparisons import EVERY_PAIR, Pair, tested
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
 from cdmae.report.sections import shown_mean
@@ -44,17 +44,18 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     gaps = [columns.difference(facts, deciding, found.best, name) for name in facts.systems]
     certain = any(gap and gap.significant for gap in gaps)
     corpus = facts.collections.get(facts.reported.collection)
-    pairs = frames.compared([EVERY_PAIR], reported)
-    both = [found.pick, facts.bm25]
-    with_bm25 = pairs[pairs["system"].isin(both) & pairs["reference"].isin(both)]
+    has_other = facts.bm25 not in ("", found.pick)
+    over = tested(facts, reported, Pair(found.pick, facts.bm25)) if has_other else None
+    same = facts.deciding == facts.reported
     return {
         "facts": facts,
         "deciding": deciding,
         "reported": reported,
-        "same": facts.deciding == facts.reported,
+        "same": same,
         "choice": found,
         "mean": frames.mean(found.pick, reported),
-        "over": with_bm25.to_dict("records"),
+        "over": over,
+        "contradicted": over is not None and over.verdict == "worse" and not same,
         "systems": len(facts.systems),
         "queries": queries,
         "small": queries < FEW and not certain,
