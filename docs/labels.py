@@ -31,7 +31,7 @@ def draw(path: Path) -> None:
             axes.minorticks_off()
             axes.set_ylim(bottom=0)
             axes.spines[["top", "right"]].set_visible(False)
-        panels[0].set_ylabel("MRR@10 x 100, test")
+        panels[0].set_ylabel("MRR@10 x 100")
         figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         figure.savefig(path, metadata={"Date": None, "Creator": None})
         plt.close(figure)

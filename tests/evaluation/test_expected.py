@@ -27,6 +27,10 @@ SECTIONS = {
         "docs/results.md",
         "### Wikipedia by the number of labels",
     ),
+    "config/evidence.yaml config/overlays/evidence-medquad.yaml": (
+        "docs/results.md",
+        "### MedQuAD by the number of labels",
+    ),
     "config/engineer.yaml": ENGINEER,
     "config/engineer.yaml config/overlays/engineer-boolq.yaml": ENGINEER,
     "config/engineer.yaml config/overlays/engineer-wikipedia.yaml": ENGINEER,
