@@ -35,6 +35,7 @@ SECTIONS = {
     "config/engineer.yaml config/overlays/engineer-boolq.yaml": ENGINEER,
     "config/engineer.yaml config/overlays/engineer-wikipedia.yaml": ENGINEER,
     "config/engineer.yaml config/overlays/engineer-medquad.yaml": ENGINEER,
+    "config/engineer.yaml config/overlays/engineer-squad.yaml": ENGINEER,
 }
 
 
