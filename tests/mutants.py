@@ -371,6 +371,8 @@ MUTANTS = [
       "families.setdefault(pair.reference, [])", "families.setdefault(pair, [])", "report/test_numbers.py"),
     M("the paper's claim on stop-words is reversed", "cdmae/report/paper/claims.py",
       '"worse" if more > 0 else "better"', '"better" if more > 0 else "worse"', "report/test_paper.py"),
+    M("the answer says nothing of queries that favour BM25", "cdmae/report/sections/use.py",
+      'over.verdict == "worse"', 'over.verdict == "better"', "report/test_recommendation.py"),
     M("costs leave out the encoder before", "cdmae/report/costs.py",
       "[entry.encoder, *systems.before(facts.config, entry.encoder)]", "[entry.encoder]",
       "report/test_recommendation.py"),
