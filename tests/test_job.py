@@ -223,7 +223,7 @@ run(work, job(gpu=2))
 
 
 def test_several_gpus_have_a_process_each_whose_mistake_is_told(ended):
-    # the other process would be stopped before it has started
+    # otherwise the other process might be stopped before it has started
     fault = """if os.environ['RANK'] == '1':
         while not Path("rank-0").exists():
             time.sleep(0.05)

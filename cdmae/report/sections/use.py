@@ -46,16 +46,15 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
     corpus = facts.collections.get(facts.reported.collection)
     has_other = facts.bm25 not in ("", found.pick)
     over = tested(facts, reported, Pair(found.pick, facts.bm25)) if has_other else None
-    same = facts.deciding == facts.reported
     return {
         "facts": facts,
         "deciding": deciding,
         "reported": reported,
-        "same": same,
+        "same": facts.deciding == facts.reported,
         "choice": found,
         "mean": frames.mean(found.pick, reported),
         "over": over,
-        "contradicted": over is not None and over.verdict == "worse" and not same,
+        "worse": over is not None and over.verdict == "worse",
         "systems": len(facts.systems),
         "queries": queries,
         "small": queries < FEW and not certain,
