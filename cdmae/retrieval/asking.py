@@ -56,9 +56,9 @@ def encoder(system: dict[str, Any], length: int = 0, threads: int = 1) -> Any:
 
     system: its settings, with `encoded_by`, the module with the class `Encoder`. length: texts are
     cut at so many word-pieces, or at the system's own lengths if it is 0. The method
-    `queries(texts)` returns the vectors of queries, [Q, D]. `passages(source, progress)` returns
-    the shards of a collection, which are encoded at every access; source: the folder of its tokens,
-    or for a third party's model of its texts.
+    `queries(texts, progress)` returns the vectors of queries, [Q, D]. `passages(source, progress)`
+    returns the shards of a collection, which are encoded at every access; source: the folder of its
+    tokens, or for a third party's model of its texts. Both report progress, if one is given.
     """
     return _module(system["encoded_by"]).Encoder(system, length, threads)
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Loaded = SentenceTransformer | SparseEncoder | MultiVectorEncoder
 
 SHARD = 1 << 12  # passages, at most minutes of a slow model; a multiple of `READ`
-READ = 1024  # passages that are read and sorted by length together
+READ = 1024  # texts that are sorted by length together
 # texts per batch; in sentence-transformers, the logits of 16 texts of 512 word-pieces x 30,522 take
 # 1 GB, several times
 BATCHES = {"dense": 64, "sparse": 16, "multi": 64}
@@ -70,11 +70,11 @@ class Encoder:
         self.system = system
         self.length = length
 
-    def queries(self, texts: Sequence[str]) -> Vectors:
+    def queries(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Encode queries, each after the system's prompt or the model's own: [Q, D]."""
         loaded = self._loaded("query_length")
         prompt = self.system.get("query_prompt", "")
-        return self._encode(loaded, "query", list(texts) or [""], prompt)[: len(texts)]
+        return self._in_parts(loaded, "query", list(texts) or [""], prompt, progress)[: len(texts)]
 
     def passages(self, collection: Path, progress: Progress | None = None) -> list[Shard]:
         """Return the shards of a collection's titles and texts; see `vectors.Encoder.passages`."""
@@ -88,19 +88,25 @@ class Encoder:
                 f"{title} {text}" if title else text
                 for title, text in zip(*columns.values(), strict=True)
             ]
-            parts = []
-            for begin in range(0, len(texts), READ):
-                some = texts[begin : begin + READ]
-                parts.append(self._encode(loaded, "document", some, prompt))
-                if progress:
-                    progress.advance(len(some))
-            return kinds.of(parts[0]).joined(parts)
+            return self._in_parts(loaded, "document", texts, prompt, progress)
 
         return cut(count_passages(collection), make, SHARD)
 
     def _loaded(self, key: str) -> Loaded:
         length = self.length or self.system.get(key, 0)
         return asking.loaded(load, self.system["model"], length, self.system.get("head", "auto"))
+
+    def _in_parts(
+        self, model: Loaded, task: str, texts: list[str], prompt: str, progress: Progress | None
+    ) -> Vectors:
+        """Encode at least one text, `READ` at a time: [n, D]."""
+        parts = []
+        for begin in range(0, len(texts), READ):
+            some = texts[begin : begin + READ]
+            parts.append(self._encode(model, task, some, prompt))
+            if progress:
+                progress.advance(len(some))
+        return kinds.of(parts[0]).joined(parts)
 
     def _encode(self, model: Loaded, task: str, texts: list[str], prompt: str) -> Vectors:
         """Encode texts, [n, D]; task: `query` or `document`.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.files import link_folder, write_json
+from cdmae.log import Progress
 from cdmae.retrieval import asking, impacts, kinds, sparsity
 from cdmae.retrieval.asking import Question
 from cdmae.retrieval.impacts import Impacts
@@ -110,7 +111,9 @@ def write_runs(
 
     def find(target: Target, texts: list[str], depth: int) -> Run:
         name = target.collection
-        queries = asking.encoder(system, lengths.get(name, 0), threads).queries(texts)
+        encodes = asking.encoder(system, lengths.get(name, 0), threads)
+        with Progress(len(texts), unit="queries", label="encode") as progress:
+            queries = encodes.queries(texts, progress)
         if kinds.of(queries) is kinds.sparse:
             weights[target] = queries
         candidates = read_run(target.runs[0]).best(candidates_depth) if target.runs else None

@@ -63,7 +63,7 @@ class Encoder:
         self.retriever = checkpoint.at(model, length)
         self.retriever.network.to(self.device)
 
-    def queries(self, texts: Sequence[str]) -> Vectors:
+    def queries(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Encode queries: [Q, D]."""
         tokeniser = asking.loaded(Tokeniser, self.folder)
         source = sequences.tokenised(texts, tokeniser)
@@ -72,7 +72,7 @@ class Encoder:
             return own.counts(read, heads.of("sparse").width(self.retriever.network))
         if self.retriever.table is not None:
             return table.weigh(read, self.retriever.table)
-        return self._of_head(encode(self.retriever, read, self.device))
+        return self._of_head(encode(self.retriever, read, self.device, progress))
 
     def passages(self, tokens: Path | str, progress: Progress | None = None) -> list[Shard]:
         """Return the shards of a collection's tokens; each is encoded again at every access."""

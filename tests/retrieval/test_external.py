@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from cdmae.errors import InputError
+from cdmae.log import Progress
 from cdmae.retrieval import external, vectors
 from cdmae.retrieval.external import Encoder, load
 from cdmae.retrieval.search import search
@@ -123,6 +124,15 @@ def test_lengths_cut_texts_up_to_the_models_own_limit(model):
     np.testing.assert_allclose(queries(model, ["mada nedu lola " * 50], 12), cut, atol=1e-6)
     np.testing.assert_allclose(queries(model, [text], 512), whole, atol=1e-6)
     assert queries(model, []).shape == (0, 24)
+
+
+def test_many_queries_are_encoded_in_parts_with_progress(model, tiny, monkeypatch):
+    encoder = Encoder({"model": str(model)})
+    whole = encoder.queries(tiny.queries)
+    monkeypatch.setattr(external, "READ", 3)
+    progress = Progress(len(tiny.queries))
+    np.testing.assert_allclose(encoder.queries(tiny.queries, progress), whole, atol=1e-6)
+    assert progress.done == len(tiny.queries) > 3
 
 
 def changed(folder, target, name, values):
