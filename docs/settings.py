@@ -69,7 +69,9 @@ def _rows(owner: type) -> list[str]:
     return [
         _line(key, rule)
         for key, rule in getattr(owner, "__pydantic_fields__", {}).items()
-        if key in owner.__annotations__ and key not in (*tags(owner), *UNLISTED)
+        if key in owner.__annotations__
+        and key not in tags(owner)
+        and not (issubclass(Written, owner) and key in UNLISTED)
     ]
 
 

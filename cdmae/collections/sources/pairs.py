@@ -41,7 +41,8 @@ class Settings(Source):
     query: str = ""
     """Column of queries; empty: anchor, query or question."""
     positive: str = ""
-    """Column of relevant passages; empty: positive, pos, positive_passages or answer."""
+    """Column of relevant passages; empty: positive, pos, positive_passages,
+    positive_ctxs, answer or passage."""
     corpus: str = ""
     """Table of further passages (id, title, text)."""
     titles: bool = True
