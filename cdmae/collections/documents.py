@@ -49,13 +49,14 @@ def blocks(text: str, suffix: str) -> Iterator[Block]:
 
 
 def encoding(page: Path) -> str:
-    """Return the encoding that an HTML page declares; UTF-8 if it declares none that is known."""
+    """Return the encoding that an HTML page declares, if it is known and decodes it; else UTF-8."""
     with page.open("rb") as file:
         found = _CHARSET.search(file.read(1024))  # where HTML's standard looks for it
     name = found[1].decode() if found else "utf-8"
     try:
         is_known = "<".encode(name) == b"<"  # the declaration itself was read as ASCII
-    except LookupError:
+        page.read_bytes().decode(name)
+    except (LookupError, UnicodeDecodeError):
         is_known = False
     return name if is_known and codecs.lookup(name).name != "utf-8" else "utf-8-sig"
 
@@ -142,8 +143,14 @@ def _html(text: str) -> Iterator[Block]:
     parser = lxml.html.HTMLParser(remove_comments=True, remove_pis=True, encoding="utf-8")
     if "<body" not in text:
         text = f"<body>{text}</body>"
-    page = lxml.html.document_fromstring(text.encode(), parser=parser)
-    main = [element for path in _MAIN for element in page.xpath(path)][0]
+    try:
+        page = lxml.html.document_fromstring(text.encode(), parser=parser)
+    except lxml.etree.ParserError:  # nothing but comments
+        return
+    found = (element for path in _MAIN for element in page.xpath(path))
+    main = next(found, None)
+    if main is None:  # a frameset
+        return
     dropped = " | ".join(f"//{tag}" for tag in _DROPPED.split("|"))
     for element in page.xpath(f"{dropped} | {_MARKS}"):
         element.tail = f"{_GAP}{element.tail or ''}"

@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from cdmae.collections import pair_rows, tables
-from cdmae.collections.leakage import key_of
 from cdmae.collections.tables import Row
 from cdmae.errors import InputError
 from cdmae.fields import show
@@ -52,7 +51,7 @@ def read(
         if ignored:
             say(f"{table}: ignored columns: {', '.join(ignored)}")
         text = row.text(*pair_rows.QUERY)
-        query = names.setdefault(key_of(text), f"question-{len(names) + 1}")
+        query = names.setdefault(_key(text), f"question-{len(names) + 1}")
         judged += [(split, query, text, passage.name, 1) for passage in _answers(row, passages)]
     if not judged:
         raise InputError(f"{table} holds no questions; add rows with a question and its place")
@@ -93,6 +92,11 @@ def _names(passage: Passage, what: str) -> list[str]:
     return [*passage.headings, passage.title]
 
 
+def _key(text: str) -> str:
+    """Return a text without its case and white space; `What is C++?` is not `What is C?`."""
+    return " ".join(text.casefold().split())
+
+
 def _is_at(passage: Passage, what: str, place: str) -> bool:
     """Return whether a passage has an id, is in a file, or is below a heading.
 
@@ -101,7 +105,7 @@ def _is_at(passage: Passage, what: str, place: str) -> bool:
     if what == "id":
         return passage.name == place
     if what == "heading":
-        return key_of(place) in map(key_of, _names(passage, what))
+        return _key(place) in map(_key, _names(passage, what))
     path = PurePosixPath("/", passage.file)
     end = f"/{place.lstrip('./')}"
     return any(str(each).endswith(end) for each in (path, path.with_suffix("")))

@@ -82,6 +82,10 @@ class Row:
             raise self.fault(f"{' or '.join(names)} is missing or empty; it has {columns}")
         if not isinstance(value, str):
             raise self.fault(f"{key} is {show(value)}; expected text")
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # JSON may escape half of a character
+            raise self.fault(f"{key} is {show(value)}, which is not Unicode") from None
         return value
 
     def passage(
@@ -104,7 +108,7 @@ class Row:
         for value in self.values_of(key):
             try:
                 number = float("nan" if isinstance(value, bool) else value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 number = math.nan
             if not math.isfinite(number):
                 raise self.fault(f"{key} has {show(value)}; expected finite numbers")
@@ -248,12 +252,12 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         with opened(path) as file:
             try:
                 found = enumerate(json.load(file), start=1)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InputError(f"{path} is not JSON that can be read ({error})") from None
     for number, entry in found:
         try:
             value = json.loads(entry) if isinstance(entry, str) else entry
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             words = f"not JSON that can be read ({error}); expected one object per line"
             raise fault(path, number, words) from None
         if not isinstance(value, dict):

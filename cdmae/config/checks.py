@@ -39,6 +39,12 @@ def check_results(results: str) -> None:
         raise InputError(f" is {show(results)}{words}", keys=("results",))
 
 
+def is_read(results: str, folder: str) -> bool:
+    """Return whether a folder of documents has the results folder in it, not as a hidden one."""
+    found = os.path.relpath(os.path.realpath(results), os.path.realpath(os.path.expanduser(folder)))
+    return not any(part.startswith(".") for part in found.split("/")) or found == "."
+
+
 def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str) -> None:
     """Refuse lengths that exceed a model's maximum input.
 
@@ -95,6 +101,9 @@ def check(config: Config) -> None:
     check_results(config.results)
     for name, collection in config.collections.items():
         collection.ask(name, "judged")  # refuses missing files
+        if collection.source == "text" and is_read(config.results, collection.settings.path):
+            words = f", in the folder of collections.{name}, whose files are read; expected another"
+            raise InputError(f" is {show(config.results)}{words}", keys=("results",))
     _check_names(config)
     config.report.check(config.systems)
     for section in ("encoders", "systems"):
@@ -164,9 +173,10 @@ def _check_stage(config: Config, name: str) -> None:
         positions = config.starts[start].known_positions()
         check_lengths(lengths, positions, f"starts.{start}.positions")
         ranks_only = system.teacher and config.systems[system.teacher].kind != "reranker"
-        if stage.random_negatives and ranks_only:
-            words = f", but {system.teacher}, the teacher of systems.{trained}, scores only the "
-            raise unfit(stage, "random_negatives", f"{words}passages that it ranks; expected 0")
+        scores = "passages that it ranks" if ranks_only else "mined passages, for labels"
+        if stage.random_negatives and (ranks_only or stage.labels):
+            words = f", but {system.teacher}, the teacher of systems.{trained}, scores only "
+            raise unfit(stage, "random_negatives", f"{words}{scores}; expected 0")
 
 
 def _check_targets(config: Config) -> None:

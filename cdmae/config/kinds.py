@@ -184,9 +184,19 @@ class Retriever(Searched, Trained):
     """With engine bm25: its b [DeepCT]."""
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse systems, an engine or candidates that do not fit."""
+        """Refuse systems, an engine, candidates or a stage that do not fit."""
         super().check(config, name)
         check_searched(self, config)
+        stage = config.stages[self.stage]
+        if self.engine == "bm25" and stage.target != "recall":
+            words = f", but stages.{self.stage} has no target recall; expected exact or lucene"
+            raise unfit(self, "engine", words)
+        if self.teacher and self.joint_teacher:
+            words = f", in addition to teacher {self.teacher}; expected one of them"
+            raise unfit(self, "joint_teacher", words)
+        for key in ("denoise", "labels", "margin_bins"):
+            if getattr(stage, key) and not self.teacher:
+                raise unfit(self, "stage", f", whose {key} needs a teacher; expected teacher")
 
     def vectors(self, config: Config) -> str:
         """Return the head that its stage trains."""
@@ -360,7 +370,9 @@ class Fusion(System):
         }
 
     def check(self, config: Config, name: str) -> None:
-        """Refuse weights that do not match the systems, and a split that is not evaluated."""
+        """Refuse weights that do not match, and a split that is not evaluated."""
+        if self.weights and self.tuned_on:
+            raise unfit(self, "tuned_on", ", and weights are given; expected one of them")
         if self.weights and (len(self.weights) != len(self.of) or not any(self.weights)):
             raise unfit(
                 self, "weights", f"; expected one for each of the {len(self.of)} systems, not all 0"

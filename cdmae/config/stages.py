@@ -135,6 +135,11 @@ class Retriever(Stage):
     in_batch_weight: PositiveReal = 0.75
     """Weight of the distillation from `in_batch_teacher` [TAS-B]."""
 
+    def __post_init__(self) -> None:
+        """Refuse to drop negatives that are not compared."""
+        if self.denoise and not self.in_batch:
+            raise unfit(self, "denoise", " and in_batch is false; expected in_batch")
+
     def drawn(self) -> dict[str, Any]:
         """Add that a teacher must score all candidates, because its scores decide the draws.
 
@@ -197,6 +202,7 @@ class Regularised(Retriever):
 
     def __post_init__(self) -> None:
         """Refuse a temperature from the initial scores."""
+        super().__post_init__()
         if not self.temperature:
             words = ", the spread of the initial scores, but the initial vectors of head "
             raise unfit(self, "temperature", f"{words}{self.head} are not sparse; expected above 0")
@@ -218,8 +224,10 @@ class Sparse(Regularised):
     """
 
     def __post_init__(self) -> None:
-        """Refuse a regression without a layer of its own."""
+        """Refuse a regression without a layer of its own, and a table with such a layer."""
         super().__post_init__()
+        if self.pieces == "own" and self.query_weights != "network":
+            raise unfit(self, "query_weights", " and pieces is own; expected network")
         if self.target == "recall" and self.pieces == "all":
             raise unfit(self, "target", " and pieces is all; expected recall with pieces own")
 

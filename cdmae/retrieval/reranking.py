@@ -102,7 +102,8 @@ def teacher(
         for example, query in enumerate(examples.queries):
             drawn[query] = examples.drawn(example, math.ceil(settings["epochs"]))
         candidates = Run.of(drawn, drawn)  # without scores
-    folder = vectors.pieces(output, [digest(model), digest(negatives), settings, PIECE, code])
+    read = [digest(path) for path in (model, negatives, tokens, collection)]
+    folder = vectors.pieces(output, [read, settings, PIECE, code])
     taught = ordered(judge, queries, passages, candidates, label="teach", kept=f"{folder}/")
     write_run(output, taught)
 
@@ -129,8 +130,9 @@ def rerank(
     setup.set_up(threads)
     judge = load(model)
     tokenised = dict(zip(folders, tokens, strict=True))
-    runs = [digest(target.runs[0]) for target in targets]
-    key = [digest(model), runs, lengths, depth, PIECE, code]
+    queries = [target.folder / "queries.parquet" for target in targets]
+    read = [digest(path) for path in (model, *(target.runs[0] for target in targets), *tokens)]
+    key = [read, [digest(path) for path in queries], lengths, depth, PIECE, code]
     pieces = vectors.pieces(targets[0].output.parent, key)
     for number, target in enumerate(targets):
         path = tokenised[target.folder]

@@ -79,12 +79,19 @@ def test_ids_and_titles_of_the_table_are_kept(tmp_path):
     names = list(texts_of(Settings(path=str(path), query="Question").load()))
     assert names[:2] == ["/a", "/b"]
     assert names[2].startswith("/b#") and len(names) == 3
+    rows = [{"query_id": "1", "query": query, "positive": query * 2} for query in ("a", "b", "a")]
+    asked = table(tmp_path / "numbered.jsonl", rows).load()  # two queries have one id
+    first, second = asked.queries["train"]["query_id"]
+    assert first == "1" and second.startswith("1#")
+    assert relevant_texts(asked) == {"a": {"aa"}, "b": {"bb"}}
 
 
 def test_a_corpus_adds_passages_and_gives_ids_to_equal_texts(tmp_path):
     path = table(tmp_path / "pairs.jsonl", SENTENCE_TRANSFORMERS).path
     rows = [{"_id": "7", "text": f" {COFFEE} "}, {"_id": "8", "title": "More", "text": "Milk."}]
-    corpus = table(tmp_path / "corpus.jsonl", rows).path
+    corpus = table(
+        tmp_path / "corpus.jsonl", [*rows, rows[0]]
+    ).path  # a repeated row is one passage
     collection = Settings(path=path, corpus=corpus).load()
     assert list(texts_of(collection))[:2] == ["7", "8"]
     assert len(collection.passages) == 5

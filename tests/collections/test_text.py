@@ -201,11 +201,15 @@ def test_hidden_files_and_links_that_lead_outside_are_not_read(tmp_path):
     assert text.Settings(path=str(docs), suffixes=(".ORG",)).depends() == [docs / "e.org"]
 
 
-@pytest.mark.parametrize("declared", ["ISO-8859-1", "utf-8", "utf-16", "rot13", "none", ""])
+@pytest.mark.parametrize(
+    "declared", ["ISO-8859-1", "utf-8", "utf-16", "ascii", "rot13", "none", ""]
+)
 def test_a_page_is_read_in_the_encoding_that_it_declares(tmp_path, declared):
     page = f'<meta http-equiv="Content-Type" content="text/html; charset={declared}"><p>caf\u00e9'
     encoding = "latin-1" if declared.startswith("ISO") else "utf-8"
     (tmp_path / "a.html").write_text(page, encoding=encoding)
+    (tmp_path / "b.html").write_text("<frameset><noframes><body></noframes></frameset>")
+    (tmp_path / "c.html").write_text("<!-- <body> -->")
     assert read(tmp_path) == {"a.html#1": "caf\u00e9"}
 
 
@@ -236,6 +240,9 @@ def test_questions_name_a_file_a_heading_or_a_passage(tmp_path):
         "with conda": both[1:],
         "with pip": [both[0], "faq.md#1"],
     }
+    write_files(docs, {"c.md": "# C\n\nOne.\n\n# C++\n\nTwo.\n"})
+    table.write_text("question,heading\nwhat is C?,C\nWhat is  C++?,c++\n")
+    assert asked(docs, table) == {"what is C?": ["c.md#1"], "What is  C++?": ["c.md#2"]}
 
 
 def test_a_name_of_several_files_is_the_one_at_the_top_or_refused(tmp_path, capsys):

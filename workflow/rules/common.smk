@@ -154,9 +154,12 @@ def of(pattern):
 def files_of(pattern):
     """Fill in the columns of a pattern with the user's files, to which modules add no prefix.
 
-    Their times do not count; `contents_of` is a reason to run again.
+    Their times do not count; `contents_of` is a reason to run again. Snakemake would read braces in
+    their names as wildcards; of such files, `contents_of` alone is the reason.
     """
-    return lambda wildcards: [ancient(local(path)) for path in of(pattern)(wildcards)]
+    return lambda wildcards: [
+        ancient(local(path)) for path in of(pattern)(wildcards) if not {*"{}"} & {*path}
+    ]
 
 
 def contents_of(*patterns):

@@ -92,10 +92,13 @@ class Settings(Source):
         rows = []
         for split, files in self.files().items():
             asked: dict[str, str] = {}
+            used: set[str] = set()
             is_relevant = False
             for pair in self._pairs(files):
                 key = key_of(pair.query)
-                query = asked.setdefault(key, pair.name or key)
+                if key not in asked:
+                    asked[key] = _unused(pair.name, key, used)
+                query = asked[key]
                 is_relevant |= pair.relevant
                 for passage in pair.positives:
                     name = names[key_of(passage.text)]
@@ -116,17 +119,18 @@ class Settings(Source):
     def _passages(self, names: dict[str, str]) -> Iterator[tuple[str, str, str]]:
         """Yield the passages, (id, title, text): the corpus, then other texts of the pairs.
 
-        names: receives the ids by the passages' keys. Several texts of one page get different ids.
+        names: receives the ids by the passages' keys. Several texts of one page get different ids;
+        equal texts are one passage, unless a corpus names them differently.
         """
         used: set[str] = set()
+        listed: set[tuple[str, str]] = set()
         for passage in self._texts():
             key = key_of(passage.text)
-            if key in names and not (passage.of_corpus and passage.name):
+            own = passage.name if passage.of_corpus else ""
+            if (own, key) in listed or key in names and not own:
                 continue
-            name = passage.name or key
-            if name in used:
-                name = f"{name}#{key[:6]}"
-            used.add(name)
+            listed.add((own, key))
+            name = _unused(passage.name, key, used)
             names.setdefault(key, name)
             yield name, passage.title if self.titles else "", passage.text
 
@@ -138,6 +142,15 @@ class Settings(Source):
                 yield Passage(text, title, name, of_corpus=True)
         for pair in self._pairs(chain.from_iterable(self.files().values())):
             yield from (*pair.positives, *pair.negatives)
+
+
+def _unused(name: str, key: str, used: set[str]) -> str:
+    """Return a text's own id, with a part of its key if another text has the id; add it to used."""
+    found = name or key
+    if found in used:
+        found = f"{found}#{key[:6]}"
+    used.add(found)
+    return found
 
 
 def key_of(text: str) -> str:

@@ -85,6 +85,12 @@ class Settings(Source):
         suffixes = {suffix.lower() for suffix in self.suffixes}
         found = [path for path in inside if path.suffix.lower() in suffixes]
         found = found or [path for path in inside if tables.suffix_of(path)]
+        for path in found:
+            try:
+                str(path).encode()
+            except UnicodeEncodeError:
+                words = f"holds {ascii(path.name)}, a name that is not UTF-8; rename the file"
+                raise InputError(f"path is {self.path}, which {words}") from None
         if not found:
             raise InputError(
                 f"path is {self.path}, and {folder.absolute()} holds no file that ends in "
