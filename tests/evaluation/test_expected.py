@@ -21,6 +21,10 @@ SECTIONS = {
         "## How many labels replace pre-training?",
     ),
     "config/objectives.yaml": ("docs/results.md", "## Pre-trainings under one trainer"),
+    "config/objectives.yaml config/overlays/objectives-wikipedia.yaml": (
+        "docs/results.md",
+        "### Pre-trainings on Wikipedia",
+    ),
     "config/systems.yaml": ("docs/results.md", "## The systems of table 1 under one trainer"),
     "config/evidence.yaml": ("docs/results.md", "### Documentation by the number of labels"),
     "config/evidence.yaml config/overlays/evidence-wikipedia.yaml": (
