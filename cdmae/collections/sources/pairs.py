@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,13 +92,12 @@ class Settings(Source):
         rows = []
         for split, files in self.files().items():
             asked: dict[str, str] = {}
-            used: set[str] = set()
+            keys: dict[str, str] = {}
             is_relevant = False
             for pair in self._pairs(files):
                 key = key_of(pair.query)
-                if key not in asked:
-                    asked[key] = _unused(pair.name, key, used)
-                query = asked[key]
+                query = asked.setdefault(key, _own_id(pair.name, key, keys))
+                keys[query] = key
                 is_relevant |= pair.relevant
                 for passage in pair.positives:
                     name = names[key_of(passage.text)]
@@ -122,15 +121,15 @@ class Settings(Source):
         names: receives the ids by the passages' keys. Several texts of one page get different ids;
         equal texts are one passage, unless a corpus names them differently.
         """
-        used: set[str] = set()
-        listed: set[tuple[str, str]] = set()
+        keys: dict[str, str] = {}  # of the texts, by their ids
         for passage in self._texts():
             key = key_of(passage.text)
-            own = passage.name if passage.of_corpus else ""
-            if (own, key) in listed or key in names and not own:
+            if key in names and not (passage.of_corpus and passage.name):
                 continue
-            listed.add((own, key))
-            name = _unused(passage.name, key, used)
+            name = _own_id(passage.name, key, keys)
+            if name in keys:
+                continue
+            keys[name] = key
             names.setdefault(key, name)
             yield name, passage.title if self.titles else "", passage.text
 
@@ -144,13 +143,10 @@ class Settings(Source):
             yield from (*pair.positives, *pair.negatives)
 
 
-def _unused(name: str, key: str, used: set[str]) -> str:
-    """Return a text's own id, with a part of its key if another text has the id; add it to used."""
-    found = name or key
-    if found in used:
-        found = f"{found}#{key[:6]}"
-    used.add(found)
-    return found
+def _own_id(name: str, key: str, keys: Mapping[str, str]) -> str:
+    """Return a text's id, with a part of its key if another text has it; keys: of texts, by id."""
+    own = name or key
+    return own if keys.get(own, key) == key else f"{own}#{key[:6]}"
 
 
 def key_of(text: str) -> str:
