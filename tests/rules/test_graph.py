@@ -215,6 +215,18 @@ def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expect
     assert changed(whole, plan(values)) == names_of(expected)
 
 
+def test_written_texts_do_not_depend_on_the_choice_of_queries(grown_values):
+    def written():
+        return plan(grown_values, "out/texts/written.tsv")["texts", "written"].params["settings"]
+
+    before = written()
+    base = grown_values["collections"]["written"]["of"]
+    grown_values["collections"]["written"]["of"] = base | {"holdout_seed": 3}
+    assert written() == before
+    grown_values["collections"]["written"]["of"] = base | {"size": 4}
+    assert written() != before
+
+
 # --- files and requests ---------------------------------------------------------------------------
 
 

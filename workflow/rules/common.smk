@@ -342,11 +342,18 @@ def modules_of_source(wildcards):
 
 
 def collecting(wildcards, without=()):
-    """Return the settings of a collection, and the versions of what it is made from."""
+    """Return the settings of a collection, and the versions of what it is made from.
+
+    without: keys to leave out, also of a collection from which it is made.
+    """
     collection = settings.collections[wildcards.collection]
-    values = collection.of_source()
-    kept = {key: value for key, value in values.items() if key not in without}
-    return {"settings": kept, "version": collection.settings.version()}
+
+    def kept(values):
+        if not isinstance(values, dict):
+            return values
+        return {key: kept(value) for key, value in values.items() if key not in without}
+
+    return {"settings": kept(collection.of_source()), "version": collection.settings.version()}
 
 
 def pretraining(wildcards):
