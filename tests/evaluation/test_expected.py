@@ -35,6 +35,10 @@ SECTIONS = {
         "docs/results.md",
         "### MedQuAD by the number of labels",
     ),
+    "config/objectives-labels.yaml": (
+        "docs/results.md",
+        "### The best pre-trainings by the number of labels",
+    ),
     "config/engineer.yaml": ENGINEER,
     "config/engineer.yaml config/overlays/engineer-boolq.yaml": ENGINEER,
     "config/engineer.yaml config/overlays/engineer-wikipedia.yaml": ENGINEER,
