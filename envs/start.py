@@ -64,8 +64,8 @@ def set_up(names: list[str]) -> None:
     STAMP.unlink(missing_ok=True)
     version = sys.version_info[:2]
     if not succeeds(PYTHON, "-c", f"import sys, pip; assert sys.version_info[:2] == {version}"):
-        shutil.rmtree(VENV, ignore_errors=True)
-        visible([sys.executable, "-m", "venv", VENV])
+        # --clear: this Python may itself be that of an interrupted .venv
+        visible([sys.executable, "-m", "venv", "--clear", VENV])
     other = "faiss-gpu" if cpu else "faiss-cpu"  # both install the same folder
     succeeds(PYTHON, "-m", "pip", "uninstall", "--yes", other)
     visible([*PIP, *listed("pip")])  # with setuptools, which builds pyserini

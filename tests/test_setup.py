@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -86,6 +87,8 @@ def test_the_set_up_happens_once_and_resumes_after_a_failure(checkout):
     (lock / "run.txt").write_text(right)
     (lock / "torch.txt").write_text(wheel(checkout, "torch", "2"))
     (lock / "torch-cpu.txt").write_text("torch==2+cpu --hash=sha256:00\n")
+    # a set-up that was stopped before it had pip
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", checkout / ".venv"], check=True)
     first = run(checkout, "a", "b c")
     assert first.stdout == "a b c\n", first.stderr
     assert "no CPU build of torch" in first.stderr

@@ -50,7 +50,7 @@ def export(
         raise InputError(
             "--collection and --no-onnx have no effect with --triples; remove them or --triples"
         )
-    output = Path(to).resolve()  # before the working directory changes
+    output = Path(to).expanduser().resolve()  # before the working directory changes
     config = configured(configfile)
     models = systems.trained(config) + ([] if triples else list(config.encoders))
     if name not in models:

@@ -74,8 +74,8 @@ def serve(
             "--collection, --queries, --depth and --families choose what is judged; add --judge "
             "FOLDER"
         )
-    folder = Path(judge).resolve()  # before the working directory changes
-    texts = read_queries(Path(queries).resolve()) if queries else []
+    folder = Path(judge).expanduser().resolve()  # before the working directory changes
+    texts = read_queries(Path(queries).expanduser().resolve()) if queries else []
     config = configured(configfile)
     asked = askable(config)
     names = [chosen("system", name, asked, []) for name in system.split(",") if name]

@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 
 
 def choose(values: pd.DataFrame, complexity: Mapping[str, int]) -> Choice:
-    """Choose the simplest system that the best one does not significantly exceed.
+    """Choose the simplest system that no other one significantly exceeds.
 
     values: a row per query and a column per system. complexity: of each system, as in
     `cdmae.config.kinds.System`. Of equally complex systems, the one with the highest mean competes;
@@ -39,9 +39,13 @@ def choose(values: pd.DataFrame, complexity: Mapping[str, int]) -> Choice:
         candidate = means[alike].idxmax()
         if candidate == best:
             break
-        lead = paired(values[best].to_numpy(), values[candidate].to_numpy())
-        if not lead.significant:
-            return Choice(candidate, best, lead)
+        leads = {
+            name: paired(values[name].to_numpy(), values[candidate].to_numpy())
+            for name in values
+            if name != candidate and means[name] >= means[candidate]
+        }
+        if not any(lead.significant for lead in leads.values()):
+            return Choice(candidate, best, leads[best])
     return Choice(best, best, None)
 
 

@@ -59,6 +59,11 @@ class Difference:
         return float(low), float(high)
 
     @property
+    def reversed(self) -> Difference:
+        """Return the difference of system b and system a."""
+        return replace(self, a=self.b, b=self.a, difference=-self.difference)
+
+    @property
     def significant(self) -> bool:
         """Return whether p is below .05, so that the interval excludes 0."""
         return self.p < SIGNIFICANT

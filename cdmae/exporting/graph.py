@@ -107,7 +107,7 @@ def tokenised(
     tokenizer: PreTrainedTokenizerBase, model: Model, texts: Sequence[str]
 ) -> dict[str, Tensor]:
     """Return the network's inputs for texts, or for a reranker's pairs of texts: int64 [B, T]."""
-    longest = max(model.lengths.values())
+    longest = model.lengths.get("passage_length") or max(model.lengths.values())
     sequences = [list(texts)]
     if model.kind == "reranker":
         sequences = [list(texts[:-1]), list(texts[1:])]

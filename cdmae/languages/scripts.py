@@ -84,9 +84,14 @@ _FREQUENT = {
 }
 # the letters that only one of Lucene's languages in a script has; Belarusian has those of both
 _OWN_LETTERS = {"CYRILLIC": {"ru": "ыэё", "uk": "іїєґ"}}
+# the letters of languages that Lucene does not know: Kyrgyz, Mongolian, Tatar, Tajik; Urdu
+_OTHER_LETTERS = {"CYRILLIC": "өүңғқәҷҳӯӣҗһ", "ARABIC": "ٹےںھڈڑ"}
 _LEAST_LETTERS = 0.005  # the share of these letters in its texts
 _ACCENTED = 0.02  # a share of letters beyond ASCII that English does not have
 _LEAST_FREQUENT = 0.05  # the share of a language's frequent words in its texts
+# so many of them are frequent: Spanish shares "de" with Turkish, Croatian "i" and "na" with Polish
+_LEAST_DIFFERENT = 4
+_LEAST_EACH = 0.002
 _KANA = ("HIRAGANA", "KATAKANA")
 _LEAST_KANA = 0.05  # the share of kana in Japanese
 _SAMPLE = 200_000  # letters from which a language is chosen
@@ -171,8 +176,10 @@ def language_of(texts: Iterable[str]) -> str:
     if dominant == "CJK":
         kana = sum(count for letter, count in letters.items() if _script_of(letter) in _KANA)
         return "ja" if kana > _LEAST_KANA * letters.total() else "zh"
+    least = _LEAST_LETTERS * letters.total()
+    if sum(letters[letter] for letter in _OTHER_LETTERS.get(dominant, "")) > least:
+        return WORDS
     if dominant in _OWN_LETTERS:
-        least = _LEAST_LETTERS * letters.total()
         fitting = [
             language
             for language, listed in _OWN_LETTERS[dominant].items()
@@ -182,12 +189,13 @@ def language_of(texts: Iterable[str]) -> str:
     if dominant not in _FREQUENT:
         return _OF_SCRIPT.get(dominant, WORDS)
     usual = next(iter(_FREQUENT[dominant]))
-    counts = {
-        language: sum(frequent[word] for word in listed.split())
-        for language, listed in _FREQUENT[dominant].items()
-    }
-    best = max(counts, key=counts.__getitem__)
-    if counts[best] > _LEAST_FREQUENT * frequent.total():
+    counts = {}
+    for language, listed in _FREQUENT[dominant].items():
+        found = [frequent[word] for word in listed.split()]
+        if sum(count > _LEAST_EACH * frequent.total() for count in found) >= _LEAST_DIFFERENT:
+            counts[language] = sum(found)
+    best = max(counts, key=counts.__getitem__, default=usual)
+    if counts.get(best, 0) > _LEAST_FREQUENT * frequent.total():
         return best
     accented = sum(count for letter, count in letters.items() if not letter.isascii())
     return WORDS if dominant == "LATIN" and accented > _ACCENTED * letters.total() else usual

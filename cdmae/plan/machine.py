@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 
 from cdmae import circumstances
@@ -38,14 +39,14 @@ class Machine:
 
 def here() -> Machine:
     """Describe this machine, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE allow."""
-    gpus = [name.lower().replace(" ", "") for name in circumstances.gpus()]
+    gpus = [name.lower().replace("rtx ", "rtx") for name in circumstances.gpus()]
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is not None:
         gpus = gpus[: len([card for card in chosen.split(",") if card not in ("", "-1")])]
     if os.environ.get("CDMAE_DEVICE") == "cpu":
         gpus = []
     gpu = ""
-    if gpus:  # "a100" contains "a10"
-        named = [name for name in PEAK if name in gpus[0]]
-        gpu = max(named, key=len, default="other")
+    if gpus:
+        words = re.findall(r"\w+", gpus[0])  # NVIDIA A100-SXM4-80GB, but not RTX A1000
+        gpu = next((name for name in PEAK if name in words), "other")
     return Machine(len(os.sched_getaffinity(0)), len(gpus), gpu)

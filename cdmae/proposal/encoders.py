@@ -126,13 +126,16 @@ def _described(model: str, folder: Path) -> Encoder:
     # in some families, two positions are never used
     positions = (pretrained.number(str(folder), "max_position_embeddings") or 514) - 2
     longest = _json(folder / "sentence_bert_config.json").get("max_seq_length")
+    named = _json(folder / "config_sentence_transformers.json").get("similarity_fn_name")
+    is_cosine = "Normalize" in kinds or not modules or named == "cosine"
+    is_cosine |= pooling == "mean" and named != "dot"
     return Encoder(
         model,
         folder,
         retriever=bool(modules) or head == "sparse",
         head=head,
         pooling=pooling,
-        similarity="cosine" if "Normalize" in kinds or pooling == "mean" or not modules else "dot",
+        similarity="cosine" if is_cosine else "dot",
         positions=min(positions, longest or positions),
         prompts=(prompts.get("query") or "", of_passages[0] if of_passages else ""),
     )

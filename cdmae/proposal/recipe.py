@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,12 @@ def text(values: dict[str, Any], root: Path) -> str:
     )
     environment.filters["flow"] = _flow
     template = Path(__file__).with_name("my.yaml.j2").read_text(encoding="utf-8")
-    return environment.from_string(template).render(values).replace(f"{root}/", "")
+    return relative(environment.from_string(template).render(values), root)
+
+
+def relative(text: str, root: Path) -> str:
+    """Make the paths below `root` relative that begin in a text, unlike /mnt/root in `/root`."""
+    return re.sub(rf"(?<![^\s\"'\[{{]){re.escape(str(root))}/", "", text)
 
 
 def _flow(value: Any) -> str:

@@ -175,7 +175,11 @@ def named(facts: Facts, column: Column) -> dict[Pair, Difference]:
 
 def tested(facts: Facts, column: Column, pair: Pair) -> Difference | None:
     """Test two systems as the page does if the config names the pair, or alone."""
-    return named(facts, column).get(pair) or columns.difference(facts, column, *pair)
+    found = named(facts, column)
+    turned = found.get(Pair(pair.reference, pair.system))
+    if turned:
+        return turned.reversed
+    return found.get(pair) or columns.difference(facts, column, *pair)
 
 
 def frame(facts: Facts) -> pd.DataFrame:

@@ -7,7 +7,7 @@ for (const table of document.querySelectorAll("table.sortable"))
       for (const other of head.parentNode.cells) other.ariaSort = null;
       head.ariaSort = down ? "descending" : "ascending";
       const order = (a, b) => {
-        const [x, y] = [parseFloat(a.replace(",", "")), parseFloat(b.replace(",", ""))];
+        const [x, y] = [parseFloat(a.replaceAll(",", "")), parseFloat(b.replaceAll(",", ""))];
         if (isNaN(x) || isNaN(y)) return isNaN(x) - isNaN(y) || a.localeCompare(b);
         return down ? y - x : x - y;
       };

@@ -210,6 +210,8 @@ def _write_qrels(path: Path, grades: dict[tuple[str, str], int | None]) -> None:
     ]
     if lines:
         write_text(path, "".join(["query-id\tcorpus-id\tscore\n", *lines]))
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _shuffled(query_id: str, passage_id: str) -> str:

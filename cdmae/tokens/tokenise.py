@@ -155,10 +155,10 @@ class Texts:
     collection: Path
 
     def __iter__(self) -> Iterator[str]:
-        """Yield all titles, then all texts."""
-        for name in ("title", "text"):
-            for passages in stream_passages(self.collection, [name]):
-                yield from filter(None, passages[name].to_pylist())
+        """Yield each passage's title and text; empty ones are left out."""
+        for passages in stream_passages(self.collection, ["title", "text"]):
+            pairs = zip(passages["title"].to_pylist(), passages["text"].to_pylist(), strict=True)
+            yield from filter(None, chain.from_iterable(pairs))
 
 
 # --- tokenising a collection ----------------------------------------------------------------------

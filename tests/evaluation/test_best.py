@@ -1,4 +1,4 @@
-"""The system to use: the simplest that the best does not significantly exceed, by queries alone."""
+"""The system to use: the simplest that no other significantly exceeds, by queries alone."""
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,14 @@ def test_the_choice_is_the_simplest_that_the_best_does_not_exceed(leads, pick, b
     else:
         assert found.lead == paired(values[best].to_numpy(), values[pick].to_numpy())
         assert not found.lead.significant
+
+
+def test_a_noisy_leader_hides_no_system_that_is_always_a_little_better():
+    values = frame(bm25=0.0, dense=0.1)
+    values["fused"] = values["dense"] + np.resize([0.9, -0.88], len(values))
+    found = choose(values, COMPLEXITY)
+    assert (found.pick, found.best) == ("dense", "fused")
+    assert not paired(values["fused"].to_numpy(), values["bm25"].to_numpy()).significant
 
 
 def test_a_fusion_is_judged_by_weights_that_the_query_did_not_choose():

@@ -78,6 +78,11 @@ def test_a_dense_retriever_has_its_vectors_in_every_file_and_program(tiny, tmp_p
     assert found["faiss"] == sorted(found["faiss"], reverse=True)
 
 
+def test_long_queries_do_not_lengthen_passages(tiny, tmp_path):
+    recipe = stage("retriever", query_length=40, passage_length=8)
+    assert (exported(tiny, tmp_path, recipe)[0] / graph.FILE).exists()
+
+
 def test_a_sparse_retriever_has_its_weights_in_onnx_and_parquet(tiny, tmp_path):
     path, ours = exported(tiny, tmp_path, stage("sparse"))
     assert (path / graph.FILE).exists()

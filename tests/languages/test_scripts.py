@@ -53,6 +53,11 @@ def test_a_language_is_recognised(language):
         ("Площа міста велика. Ці відомості є в довіднику.", "uk"),
         ("Филтърът на помпата е мръсен.", scripts.WORDS),  # Bulgarian
         ("Filtr čerpadla je špinavý, umyjte ho teplou vodou.", scripts.WORDS),  # Czech
+        ("Ljudi se rađaju slobodni i jednaki, i žive i rade na čast, i na više.", scripts.WORDS),
+        ("Kõik inimesed sünnivad vabana ja võrdsena, ja see on meie õigus.", scripts.WORDS),
+        ("Funda de silicona para teléfono, té de jazmín, caja de cartón pequeña", scripts.WORDS),
+        ("Бардык адамдар өз беделинде жана укуктарында эркин болуп жаралат.", scripts.WORDS),
+        ("تمام انسان آزاد اور حقوق و عزت کے اعتبار سے برابر پیدا ہوئے ہیں", scripts.WORDS),
         ("x86_64 0xff", "en"),
     ],
 )

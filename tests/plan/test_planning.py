@@ -15,6 +15,7 @@ from cdmae.config.load import load
 from cdmae.config.objectives import Mae
 from cdmae.config.starts import Start
 from cdmae.formats import duration, plain_spaces
+from cdmae.plan import machine
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import Network, Plan, Size, passage_cost, text
 
@@ -108,6 +109,21 @@ def test_the_plan_adds_the_start_of_jobs_and_tells_missing_space(plan, monkeypat
     assert f"time   {plain_spaces(duration(seconds))} or more" in page
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(0, 0, 1000))
     assert "NOT ENOUGH" in text(plan, Machine(2))
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu"),
+    [
+        ("NVIDIA A100-SXM4-80GB", "a100"), ("NVIDIA H100 PCIe", "h100"), ("NVIDIA L40S", "l40s"),
+        ("NVIDIA GeForce RTX 4090", "rtx4090"), ("Tesla T4", "t4"),
+        ("NVIDIA RTX A1000 Laptop GPU", "other"), ("NVIDIA T400", "other"), ("", ""),
+    ],
+)  # fmt: skip
+def test_gpus_are_known_by_whole_words_of_their_names(monkeypatch, name, gpu):
+    monkeypatch.setattr(machine.circumstances, "gpus", lambda: [name] if name else [])
+    monkeypatch.delenv("CDMAE_DEVICE", raising=False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert machine.here().gpu == gpu
 
 
 def test_the_mean_of_cut_lengths():

@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 from functools import partial
+from pathlib import Path
 
 import huggingface_hub.constants
 import pytest
@@ -140,6 +141,11 @@ def test_a_path_with_commas_and_brackets_is_text(new, tmp_path, tiny_bert):
     config, _ = new(table, "--encoder", model)
     assert config.starts["published"].checkpoint == str(model)
     assert config.collections["mine"].settings.path == str(table)
+
+
+def test_only_the_checkouts_own_paths_become_relative():
+    written = "{a: /app/data/q.csv, b: /mnt/app/q.csv, c: '/app/x, y'}"
+    assert recipe.relative(written, Path("/app")) == "{a: data/q.csv, b: /mnt/app/q.csv, c: 'x, y'}"
 
 
 # --- refusals -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from synthetic_run import plain, tables_of
 from cdmae import formats
 from cdmae.evaluation.significance import corrected, pooled
 from cdmae.files import write_json
-from cdmae.report import frames, notation, page
+from cdmae.report import columns, comparisons, frames, notation, page
 
 SEEDS = (42, 43, 44)
 DEV, TEST = ("pydocs", "dev"), ("pydocs", "test")
@@ -130,6 +130,10 @@ def test_the_comparisons_are_corrected_over_the_pairs_with_the_same_reference(ru
     assert every.index.tolist() == pairs
     for pair, gap in differences(values, pairs, [TEST]).items():
         assert every.loc[pair].tolist() == pytest.approx(numbers(gap))
+    facts, reported = run[0], columns.reported(run[0])
+    for pair, gap in comparisons.named(facts, reported).items():
+        turned = comparisons.tested(facts, reported, comparisons.Pair(pair.reference, pair.system))
+        assert (turned.difference, turned.p) == (-gap.difference, gap.p)
     planned = rows[rows["kind"] == "planned"]
     assert planned.index.tolist() == [("cdmae-stage1", "mae-stage1")]
 

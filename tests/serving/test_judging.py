@@ -51,6 +51,9 @@ def test_grades_are_queries_of_the_collection_and_the_newest_counts(tmp_path):
     collection = queries.Settings(of=str(tmp_path / "docs"), path=str(tmp_path)).load()
     written = collection.qrels["test"].set_index(["query_id", "passage_id"])["grade"].to_dict()
     assert written == {pair: grade for pair, grade in grades.items() if grade is not None}
+    for pair in order:
+        again.grade(*pair, SKIPPED)
+    assert not list(tmp_path.rglob("test.tsv")), "all grades are withdrawn"
 
 
 def test_two_persons_lose_nothing(tmp_path):
