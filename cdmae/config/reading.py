@@ -37,7 +37,7 @@ def read_yaml(path: Path | str) -> Values:
         line = error.problem_mark.line + 1
         words = f"not YAML: {error.problem}"
         raise InputError(words, place=f"{near}, line {line}", kind="yaml") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: a date that there is not
         reason = getattr(error, "strerror", None) or cause(error)
         words = f"the config file {path} cannot be read: {reason}; expected YAML in UTF-8"
         raise InputError(words, kind="file") from None

@@ -245,7 +245,7 @@ class Plan:
 
 def text(plan: Plan, machine: Machine) -> str:
     """Return the plan of a run: a table with a row per part, its sums, and what they rest on."""
-    estimates = pd.DataFrame(plan.estimates())
+    estimates = pd.DataFrame(plan.estimates(), columns=Estimate._fields)
     rows = []
     for part, own in estimates.groupby("part", sort=False):
         operations = own["flops"].sum()
