@@ -33,6 +33,8 @@ def read_yaml(path: Path | str) -> Values:
         node = loader.get_single_node()
         places = _places(node, near)  # before merge keys are resolved
         values = loader.construct_document(node) if node else None
+    except InputError:  # also a ValueError
+        raise
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1
         words = f"not YAML: {error.problem}"

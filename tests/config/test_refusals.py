@@ -199,6 +199,7 @@ def mistakes(tmp_path, monkeypatch):
         ("systems:\n  no: {kind: bm25}\n", "", "0.yaml, line 2"),
         ("seed: 1\nseed: 2\n", "", "0.yaml, line 2"),
         ("a: [1\n", "", "0.yaml, line 2"),
+        ("seed: 2024-02-30\n", "", ""),
         ("- a\n", "", "0.yaml"),
         ("# nothing\n", "", "0.yaml"),
     ],
