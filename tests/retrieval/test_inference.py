@@ -212,14 +212,18 @@ def test_reranking_orders_the_top_at_its_length_and_keeps_the_rest(
     before, passages = read_run(tiny.negatives), read_tokens(tiny.tokens)
     write_run(tmp_path / "turned.parquet", replace(before, passages=before.passages[::-1].copy()))
     turned = [replace(target, runs=(tmp_path / "turned.parquet",)) for target in given]
-    # of neither of these runs are the pieces reused
-    reranking.rerank(targets=turned, **how)
     other = shutil.copytree(tiny.collection, tmp_path / "other")
     asked = pd.read_parquet(other / "queries.parquet")
     asked.assign(text=asked["text"].values[::-1]).to_parquet(other / "queries.parquet")
     of_others = [replace(target, folder=other) for target in given]
+    # the pieces of neither run are reused
     reranking.rerank(targets=of_others, **how | {"folders": [other] * 2})
     reranking.rerank(targets=given, **how)
+    known = [output.read_bytes() for output in outputs]
+    shutil.rmtree(vectors.pieces_of(tmp_path))
+    reranking.rerank(targets=turned, **how)
+    reranking.rerank(targets=given, **how)
+    assert [output.read_bytes() for output in outputs] == known
     queries = sequences.tokenised(tiny.queries, Tokeniser(reranker))
     for length, output in zip((0, 16), outputs, strict=True):
         after = read_run(output)
