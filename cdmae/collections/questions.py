@@ -93,7 +93,7 @@ def _names(passage: Passage, what: str) -> list[str]:
 
 
 def _key(text: str) -> str:
-    """Return a text without its case and white space; `What is C++?` is not `What is C?`."""
+    """Return a text in lower case with single spaces; `What is C++?` is not `What is C?`."""
     return " ".join(text.casefold().split())
 
 
