@@ -40,6 +40,7 @@ COMMANDS = ("new", "plan", "search", "serve", "importance", "export", "check", "
 QUESTION = re.compile(r'<p class="question">(.*?)</p>', re.DOTALL)
 VERDICT = re.compile(r'<h2 class="verdict">(.*?)</h2>', re.DOTALL)
 UNKNOWN = re.compile(r"No rule to produce (\S+) \(if you use")
+TRAININGS = {"encoders": "pretrain", "trained": "train"}  # the folders of results and of states
 LONGEST = 160  # characters of a line; the note of a cut makes it up to 200
 # what Snakemake says about every run, or what the table of the rules says better
 HIDDEN = (
@@ -82,22 +83,24 @@ def lock(results: str) -> None:
     _locks.append(file)
 
 
-def delete_kept(results: str, outputs: Iterable[str]) -> None:
-    """Delete the states of finished trainings, and the pieces of `outputs` of this run.
+def delete_kept(outputs: Iterable[str]) -> None:
+    """Delete the states of the trainings, and the pieces, of a run's `outputs`.
 
     Snakemake deletes the output of a job that fails, even if its work was done: a signal, a time
     limit or a full disk may come at the last moment. States and pieces stay until then. The pieces
     of vectors, which are links to them, stay: when a collection is added, the others are not
     encoded again.
     """
-    for about in Path(results, "state").glob("*/*/*/about.json"):
-        rule, name = about.parts[-4:-2]  # state/{rule}/{name}/{hash}/about.json
-        if Path(results, "encoders" if rule == "pretrain" else "trained", name).exists():
-            shutil.rmtree(about.parent, ignore_errors=True)
     for output in map(Path, outputs):
-        if output.parent.parent.name == "vectors":
+        if not output.exists():  # of a job behind --until
             continue
-        shutil.rmtree(output.with_name(f".{output.name}.pieces"), ignore_errors=True)
+        folder, name = output.parent, output.name
+        if folder.name in TRAININGS:
+            states = folder.with_name("state") / TRAININGS[folder.name] / name
+            for about in states.glob("*/about.json"):  # with other settings, none is finished
+                shutil.rmtree(about.parent, ignore_errors=True)
+        if folder.parent.name != "vectors":
+            shutil.rmtree(output.with_name(f".{name}.pieces"), ignore_errors=True)
 
 
 def answers(page: Path) -> list[str]:
@@ -194,7 +197,8 @@ class Terminal:
 
     def succeed(self) -> None:
         """Delete what is not needed any more, and answer."""
-        delete_kept(self.results, (path for job in self.jobs for path in job.output))
+        # also of jobs that an earlier run finished, before it was killed
+        delete_kept(path for job in self.workflow.dag.jobs for path in job.output)
         self.answer()
 
     def answer(self) -> None:

@@ -86,7 +86,8 @@ def new(
     values, reasons = recipe.choose(found, here, published, name, pieces)
     for reason in reasons:
         print(f"recipe   {reason}")
-    print(f"results  results/{name}\n")
+    again = " exists; a run makes again what differs" if (ROOT / "results" / name).exists() else ""
+    print(f"results  results/{name}{again}\n")
     text = recipe.text(values, ROOT)
     with chdir(ROOT):  # where the paths of the config begin
         print(plan.text(plan.Plan(load(yaml.safe_load(text))), here))
