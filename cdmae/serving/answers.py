@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from cdmae.languages.scripts import is_unspaced, pairs_of_characters
 from cdmae.languages.stop_words import STOP_WORDS
 from cdmae.terminal import printable
 
@@ -39,10 +40,18 @@ def show(hits: Iterable[Hit], width: int) -> str:
     return "\n\n".join(blocks) or "no passage was found"
 
 
-def question_words(question: str) -> set[str]:
-    """Choose the words of a question to emphasise: all but stop-words, or else all words."""
-    words = {word.casefold() for word in re.findall(r"\w+", question)}
-    return words - STOP_WORDS or words
+def question_words(question: str) -> re.Pattern[str]:
+    """Match the words of a question to emphasise in a text: all but stop-words, or else all words.
+
+    Of a word in a script without spaces, matches are any two successive characters. Matches
+    overlap: they are the group `word` of empty matches.
+    """
+    words = set(pairs_of_characters(question).split())
+    found = [
+        re.escape(word) if is_unspaced(word) else rf"(?<![^\W_]){re.escape(word)}(?![^\W_])"
+        for word in sorted(words - STOP_WORDS or words)
+    ]
+    return re.compile(f"(?=(?P<word>{'|'.join(found) or '(?!)'}))", re.IGNORECASE)
 
 
 def _clean(text: str) -> str:
