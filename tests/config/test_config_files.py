@@ -88,7 +88,8 @@ def test_numbers_of_the_command_line(tmp_path):
 OVERLAID_ON = {
     "evidence-squad": ["evidence"], "evidence-wikipedia": ["evidence"],
     "evidence-medquad": ["evidence"], "evidence-checkpoint": ["evidence"],
-    "objectives-wikipedia": ["objectives"], "objectives-labels-squad": ["objectives-labels"],
+    "objectives-wikipedia": ["objectives"],
+    **{f"objectives-labels-{name}": ["objectives-labels"] for name in ("medquad", "squad", "wikipedia")},
     **{f"engineer-{name}": ["engineer"] for name in ("boolq", "medquad", "squad", "wikipedia")},
     "unlabelled-minilm": ["unlabelled"], "doct5query": ["systems"],
     "paper-ablations": ["paper"],
