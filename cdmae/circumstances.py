@@ -51,17 +51,21 @@ def circumstances() -> dict[str, Any]:
 
 def describe() -> dict[str, str]:
     """Return the system, the processor with its usable cores, the memory and the GPUs."""
-    cores = psutil.Process().cpu_affinity() if psutil.LINUX else range(os.cpu_count() or 1)
     known = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.+)", known.read_text()) if known.exists() else None
     name = found[1].strip() if found else platform.processor() or platform.machine()
     cards = gpus()
     return {
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": f"{name}, {plural(len(cores), 'core')}",
+        "processor": f"{name}, {plural(cores(), 'core')}",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GB",
         "GPU": f"{len(cards)} x {cards[0]}" if cards else "none",
     }
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(psutil.Process().cpu_affinity() if psutil.LINUX else range(os.cpu_count() or 1))
 
 
 def gpus() -> list[str]:

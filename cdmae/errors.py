@@ -52,6 +52,12 @@ def dotted(keys: Keys) -> str:
     return text.removeprefix(".")
 
 
+def missing(error: ModuleNotFoundError) -> InputError:
+    """Return the refusal of a config that needs a package in the environment of Snakemake."""
+    name = error.name
+    return InputError(f"this config needs {name} also where Snakemake runs: pip install {name}")
+
+
 class Interrupted(BaseException):
     """A signal asked the command to stop; its state is saved and the next run resumes from it.
 

@@ -91,10 +91,9 @@ Precision = Annotated[
     ),
 ]
 Seed = Annotated[
-    int,
+    Whole,
     Field(
         ge=-1,
-        le=LARGEST,
         description="The only seed of this entry; -1: the config's.",
     ),
 ]

@@ -22,9 +22,9 @@ LINKED = (".safetensors", ".npy", ".npz")  # large files, which no editor opens
 def complete(path: Path | str) -> Iterator[Path]:
     """Yield a hidden path next to `path`; on exit, sync its content and rename it to `path`.
 
-    After an error, the hidden file or folder is removed and `path` is unchanged. The caller creates
-    the file, or calls ``mkdir`` on the yielded path. What a killed process has left is removed
-    first, so that a path may have only one writer at a time.
+    A file replaces no folder. After an error, the hidden file or folder is removed and `path` is
+    unchanged. The caller creates the file, or calls ``mkdir`` on the yielded path. What a killed
+    process has left is removed first, so that a path may have only one writer at a time.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,7 @@ def complete(path: Path | str) -> Iterator[Path]:
     try:
         yield part
         _sync(part)
-        if path.is_dir() or part.is_dir():  # a rename replaces only a file by a file
+        if part.is_dir():  # a rename replaces only a file
             _remove(path)
         os.replace(part, path)
         _sync(path.parent, inside=False)

@@ -126,10 +126,12 @@ def test_a_killed_process_leaves_the_old_output_and_the_next_one_tidies_up(
     assert texts(tmp_path) == ["new"]
 
 
-def test_a_folder_and_a_file_replace_each_other_and_an_error_changes_nothing(tmp_path):
-    for text, folder in (("one", True), ("two", False), ("three", True), ("four", True)):
+def test_a_folder_replaces_all_a_file_only_a_file_and_an_error_changes_nothing(tmp_path):
+    for text, folder in (("one", False), ("two", False), ("three", True), ("four", True)):
         fill(tmp_path / "a", text, folder=folder)
         assert texts(tmp_path) == [text]
+    with pytest.raises(IsADirectoryError):
+        fill(tmp_path / "a", "five", folder=False)
     with pytest.raises(ZeroDivisionError), complete(tmp_path / "a") as aside:
         aside.write_text("hal")
         raise ZeroDivisionError

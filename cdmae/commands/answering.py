@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def askable(config: Config) -> list[str]:
-    """List the systems that can answer new queries.
+    """List the systems that can answer new queries; the vectors of replicas are not kept.
 
     Raises `InputError` if the config has no such system.
     """
-    asked = [name for name in config.systems if can_be_asked(config, name)]
+    asked = [name for name in seeds.first(config.systems) if can_be_asked(config, name)]
     if not asked:
         raise InputError(
             "the config has no system that can answer queries; pass the --configfile of a run "
@@ -38,10 +38,9 @@ def can_be_asked(config: Config, name: str) -> bool:
 
 
 def best_system(config: Config, names: list[str]) -> str:
-    """Return the system that the report recommends, among `names` and without replicas."""
+    """Return the system that the report recommends, among `names`."""
     from cdmae.report.facts import Facts
 
-    names = seeds.first(names)
     for name in names:
         existing(place(config.results, "measures", system=name))
     return Facts(parse(Config, config.values())).choice(names).pick

@@ -20,7 +20,7 @@ def export(
     name: Annotated[
         str, Argument(metavar="NAME", help="a retriever, a reranker or an encoder of the config")
     ],
-    to: Annotated[str, Option(help="a new or empty folder; with --triples a file, .jsonl")],
+    to: Annotated[str, Option(help="a new or empty folder; with --triples a new file, .jsonl")],
     configfile: ConfigFiles = (),
     collection: Annotated[
         str | None, Option(help="the passages to export; default: as for ./run search")
@@ -55,14 +55,16 @@ def export(
     models = systems.trained(config) + ([] if triples else list(config.encoders))
     if name not in models:
         raise InputError(f"{name} is not a trained model; {suggestion(name, models)}")
+    is_empty = not triples and output.is_dir() and not any(output.iterdir())
+    if output.exists() and not is_empty:
+        words = "a new file" if triples else "a new or empty folder"
+        raise InputError(f"--to is {output}, which exists; expected {words}")
     if triples:
         from cdmae.exporting.triples import export as write
 
         rows, short = write(output, triples, **training_of(config, name))
         print(f"{output}: {rows:,} rows; queries with fewer than {triples} negatives: {short:,}")
         return
-    if output.exists() and not (output.is_dir() and not any(output.iterdir())):
-        raise InputError(f"--to is {output}, which exists; expected a new or empty folder")
     source = exported(config, name, collection)
 
     from cdmae.exporting import folder

@@ -11,7 +11,7 @@ from typer import Option
 
 from cdmae.commands.answering import askable, best_system, engine_of, importance_files
 from cdmae.commands.configs import ConfigFiles, chosen, chosen_collection, configured
-from cdmae.config import seeds, systems
+from cdmae.config import systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.files import write_text
@@ -79,7 +79,7 @@ def serve(
     config = configured(configfile)
     asked = askable(config)
     names = [chosen("system", name, asked, []) for name in system.split(",") if name]
-    names = names or seeds.first(asked)  # the vectors of further seeds are not kept
+    names = names or asked
     judged = chosen_collection(config, collection)
     best = best_system(config, names)
     first = chosen_collection(config, None)
@@ -115,7 +115,7 @@ def serve(
 def of_families(config: Config, names: list[str]) -> list[str]:
     """Return the best system of each encoder, of each published model, and of each other kind."""
     families: dict[str, list[str]] = {}
-    for name in seeds.first(names):
+    for name in names:
         system = config.systems[systems.model_of(config, name) or name]
         families.setdefault(system.encoder or system.model or system.kind, []).append(name)
     return [best_system(config, members) for members in families.values()]
@@ -156,6 +156,7 @@ def judging_of(
         evaluation["lengths"] = {name: config.evaluation.lengths[collection]}
     source = {"source": "queries", "of": collection, "path": str(folder)}
     overlay = {"collections": {name: source}, "evaluation": evaluation}
-    write_text(folder / "evaluation.yaml", yaml.safe_dump(overlay, sort_keys=False))
+    if not (folder / "evaluation.yaml").exists():  # the user may have changed it
+        write_text(folder / "evaluation.yaml", yaml.safe_dump(overlay, sort_keys=False))
     judgments.add(queries)
     return judgments

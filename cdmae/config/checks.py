@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
 from cdmae.config import pretrained, systems
-from cdmae.errors import InputError, Keys
+from cdmae.errors import InputError, Keys, missing
 from cdmae.fields import named, show, suggestion, unfit
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def check_lengths(lengths: Mapping[str, int], positions: int | None, owner: str)
 
 
 def check_order(section: str, entries: Mapping[str, Any]) -> None:
-    """Refuse entries of a section that depend on each other in a circle."""
+    """Refuse entries of a section that depend on each other in a circle; they must exist."""
     needs = {}
     for name, entry in entries.items():
         needs[name] = [other for _, other, mark in named(entry) if mark.section == section]
@@ -72,8 +72,10 @@ def check_order(section: str, entries: Mapping[str, Any]) -> None:
 
 def read_measure(name: str) -> Measure:
     """Parse a measure; refuse one that ir_measures cannot compute as a mean over queries."""
-    import ir_measures  # 45 ms that few jobs need to pay
-
+    try:
+        import ir_measures  # 45 ms that few jobs need to pay
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
     keys = ("evaluation", "measures")
     providers = [ir_measures.providers.registry[provider] for provider in PROVIDERS]
     try:
@@ -106,6 +108,8 @@ def check(config: Config) -> None:
             raise InputError(f" is {show(config.results)}{words}", keys=("results",))
     _check_names(config)
     config.report.check(config.systems)
+    sources = {name: collection.settings for name, collection in config.collections.items()}
+    check_order("collections", sources)
     for section in ("encoders", "systems"):
         check_order(section, getattr(config, section))
     for name, start in config.starts.items():

@@ -59,7 +59,7 @@ def measured(
             alone[at] = noise * math.sqrt(len(values))
         elif learns(row["system"]):
             noise = math.nan
-        found.loc[at, "value"] = round(float(values.mean()), DIGITS)
+        found.loc[at, "value"] = round(float(values.mean()), DIGITS) + 0.0  # no -0.0
         found.loc[at, "noise"] = round(noise, DIGITS)
     largest = alone.groupby([found["table"], found["column"]]).transform("max")
     found["noise"] = found["noise"].fillna(largest.round(DIGITS)).fillna(LEAST)

@@ -49,4 +49,4 @@ def here() -> Machine:
     if gpus:
         words = re.findall(r"\w+", gpus[0])  # NVIDIA A100-SXM4-80GB, but not RTX A1000
         gpu = next((name for name in PEAK if name in words), "other")
-    return Machine(len(os.sched_getaffinity(0)), len(gpus), gpu)
+    return Machine(circumstances.cores(), len(gpus), gpu)

@@ -167,7 +167,8 @@ class Plan:
         entry = self.config.systems[system]
         if entry.model:
             return Network.read(entry.model)
-        return Network.of(self.config.starts[systems.start_of(self.config, system)])
+        trained = systems.model_of(self.config, system)
+        return Network.of(self.config.starts[systems.start_of(self.config, trained)])
 
     def pretraining(self, name: str) -> float:
         """Count the operations of pre-training up to the last step that is needed."""
@@ -203,7 +204,7 @@ class Plan:
         system = self.config.systems[student]
         stage = self.config.stages[system.stage]
         drawn = stage.depth + stage.random_negatives
-        if not stage.drawn().get("whole_pool"):
+        if not stage.drawn().keys() & {"whole_pool", "labelled"}:
             drawn = min(drawn, (stage.group - 1) * math.ceil(stage.epochs))
         queries = self.queries(student) / max(1.0, stage.epochs)
         return queries * (1 + drawn) * self.text(system.teacher, stage.collection)
@@ -212,7 +213,7 @@ class Plan:
         """Count the operations of encoding passages or of reranking, and the bytes they take."""
         system = self.config.systems[name]
         operations = disk = 0.0
-        if system.kind in ("retriever", "external"):
+        if system.encoded_by:
             mined = [on for owner, on, _ in systems.mined(self.config) if owner == name]
             for collection in dict.fromkeys([*self.config.evaluation.collections, *mined]):
                 passages = self.sizes[collection].passages
@@ -230,7 +231,8 @@ class Plan:
     def text(self, name: str, collection: str) -> float:
         """Count the operations of a system's network on a passage, or a reranker's on a pair."""
         system = self.config.systems[name]
-        stage = self.config.stages.get(system.stage)
+        trained = systems.model_of(self.config, name)
+        stage = self.config.stages[self.config.systems[trained].stage] if trained else None
         network = self.network(name)
         longest = system.passage_length if system.model else 0
         if stage:

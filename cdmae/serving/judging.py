@@ -189,7 +189,7 @@ class Judgments:
 def read_queries(path: Path | str) -> list[str]:
     """Read queries from a text file, one per line. Raises `InputError` for an unreadable file."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path} cannot be read ({error}); expected a text file in UTF-8"

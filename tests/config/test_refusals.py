@@ -29,6 +29,7 @@ SETTINGS = [
     ("encoders.cdmae.importance", "", "", "ami"),
     ("starts.small.collection", "", "starts.small.checkpoint", "collection"),
     ("starts.small.heads", 3, "", "8"),
+    ("encoders.mae.seed", True, "", "true"),
     ("encoders.mae.random_share", 0.3, "encoders.mae.mask_share", "0.3"),
     ("stages.rerank.forward_factor", 3, "", "4"),
     ("stages.x", {"kind": "retriever", "head": "unified", "temperature": 0},
@@ -55,6 +56,7 @@ NAMES = [
     ("collection", "dosc", "", "docs"),
     ("systems.one.negatives", "fused", "systems", "fused -> three -> cross -> one -> fused"),
     ("encoders", {"a": {"after": "b"}, "b": {"after": "a"}}, "encoders", "a -> b -> a"),
+    ("collections.a", {"source": "spans", "of": "a"}, "collections", "a -> a"),
 ]
 KINDS = [
     ("systems.one.stage", "rerank", "", "stage1, stage3"),

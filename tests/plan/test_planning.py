@@ -20,7 +20,7 @@ from cdmae.plan.machine import Machine
 from cdmae.plan.plan import Network, Plan, Size, passage_cost, text
 
 ROOT = Path(__file__).resolve().parents[2]
-SIZE = Size(1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
+SIZE = Size(1000, 20.0, dict.fromkeys(("train", "dev", "test", "raw"), 320))
 
 
 @pytest.fixture
@@ -84,6 +84,23 @@ def test_trainings_scores_and_searches_by_hand(plan):
     depth = plan.config.systems["cross"].depth
     assert found["searches", "cross"] == pytest.approx(3 * 320 * depth * pair)
     assert ("searches", "bm25") not in found and ("pre-training", "none") not in found
+
+
+def test_every_head_encodes_the_passages_and_a_labelling_teacher_scores_them_all(values, plan):
+    values["stages"]["both"] = {"kind": "retriever", "head": "unified"}
+    values["systems"]["both"] = values["systems"]["one"] | {"stage": "both"}
+    for uses in ("dense", "sparse"):
+        values["systems"][uses] = {"kind": "head", "of": "both", "uses": uses}
+    values["stages"]["stage3"] |= {"labels": 0.9, "split": "raw", "random_negatives": 0}
+    stage = load(values).stages["stage3"]
+    plan.config = load({**values, "results": plan.config.results})
+    found = flops_of(plan)
+    text = plan.network("dense").forward(SIZE.tokens(144))
+    words = plan.network("dense").head(SIZE.tokens(144))
+    assert found["searches", "dense"] == pytest.approx(2 * 1000 * text)
+    assert found["searches", "sparse"] == pytest.approx(2 * 1000 * (text + words))
+    pair = plan.network("cross").forward(10 + SIZE.tokens(192))
+    assert found["teachers", "three"] == pytest.approx(320 * (1 + stage.depth) * pair)
 
 
 def test_pre_training_stops_at_take_step(values, plan):

@@ -45,13 +45,13 @@ def folder(tmp_path):
     return tmp_path
 
 
-def snakemake(folder, *arguments, **environment):
+def snakemake(folder, *arguments, code=0, **environment):
     """Run Snakemake in a folder; return what it printed."""
     known = {key: value for key, value in os.environ.items() if not key.startswith("CDMAE_")}
     command = [sys.executable, "-m", "snakemake", "--cores", "1", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     done = subprocess.run(command, cwd=folder, env=known | environment, text=True, **pipes)
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == code, done.stdout
     return done.stdout
 
 
@@ -80,6 +80,13 @@ OF_JOBS = (
 )  # fmt: skip
 
 
+# packages that some configs need in the process of Snakemake, and such configs
+NEEDED = {
+    "ir_datasets": "collections: {nq: {source: ir_datasets, dataset: beir/nq}}",
+    "ir_measures": "evaluation: {collections: {pydocs: [dev]}, relevant: {pydocs: {dev: 2}}}",
+}
+
+
 def test_snakemake_alone_plans_a_run(folder, programs):
     """Jobs have an environment of their own; the process of Snakemake has only Snakemake."""
     programs({"conda": CONDA})
@@ -88,3 +95,8 @@ def test_snakemake_alone_plans_a_run(folder, programs):
     )
     run = ("-s", PIPELINE, "--sdm", "conda", "-n")
     assert "This was a dry-run" in snakemake(folder, *run, PYTHONPATH=str(folder))
+    for package, config in NEEDED.items():
+        (folder / "needs.yaml").write_text(config)
+        files = ("--configfile", "needs.yaml")
+        said = snakemake(folder, *run, *files, code=1, PYTHONPATH=str(folder))
+        assert f"this config needs {package} also where Snakemake runs" in said

@@ -101,11 +101,13 @@ def test_a_folder_belongs_to_one_collection_and_other_programs_files_stay(tmp_pa
 
 def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
     monkeypatch.setattr(asking, "_module", lambda name: Systems)
-    (tmp_path / "queries.txt").write_text("lists\n\n")
+    (tmp_path / "queries.txt").write_text("lists\n\n", encoding="utf-8-sig")
     engine = engine_of(tmp_path)
     asked = {"measures": ("RR@10", "Judged@10"), "lengths": {"docs": 64}}
     config = SimpleNamespace(evaluation=SimpleNamespace(**asked))
     texts = read_queries(tmp_path / "queries.txt")
+
+    assert texts == ["lists"]
 
     def opened(systems, depth):
         return judging_of(config, engine, tmp_path / "judged", "docs", texts, systems, depth)
@@ -124,3 +126,6 @@ def test_the_folder_comes_with_its_overlay_of_a_config(tmp_path, monkeypatch):
     }
     source = overlay["collections"]["docs-judged"]
     assert source == {"source": "queries", "of": "docs", "path": str(tmp_path / "judged")}
+    (tmp_path / "judged/evaluation.yaml").write_text("changed")
+    opened(["words"], 1)
+    assert (tmp_path / "judged/evaluation.yaml").read_text() == "changed"

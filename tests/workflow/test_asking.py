@@ -41,3 +41,9 @@ def test_retrievers_are_exported_with_passages_and_other_models_alone(here, tmp_
     assert (export("cdmae-reranker") / "cdmae.json").exists()
     with pytest.raises(InputError, match="bm25"):
         export("bm25")
+    (tmp_path / "kept").write_text("text")
+    for taken in (tmp_path, tmp_path / "kept"):
+        triples = ("export", "cdmae-stage1", *SMOKE, "--to", str(taken), "--triples", "1")
+        with pytest.raises(InputError, match="which exists; expected a new file"):
+            commands.command([*triples])
+    assert (tmp_path / "kept").read_text() == "text"

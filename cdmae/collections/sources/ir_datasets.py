@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from cdmae.collections import Source, pinned, tables
 from cdmae.collections.judged import Parts, Rows
 from cdmae.collections.judged import load as load_parts
-from cdmae.errors import InputError
+from cdmae.errors import InputError, missing
 from cdmae.fields import EMPTY, settings, suggestion
 
 if TYPE_CHECKING:
@@ -160,8 +160,10 @@ def package() -> Any:
     os.environ.setdefault("TQDM_MININTERVAL", "10")  # seconds
     # makes ir_datasets look in downloads/ for small files, too
     os.environ.setdefault("IR_DATASETS_SMALL_FILE_SIZE", "0")
-    import ir_datasets
-
+    try:
+        import ir_datasets
+    except ModuleNotFoundError as error:
+        raise missing(error) from None
     return ir_datasets
 
 
