@@ -44,11 +44,13 @@ def plain_spaces(text: str) -> str:
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def listed(names: list[str], last: str = "and") -> str:
-    """List names in a sentence: ``a, b and c``."""
+def listed(names: list[str], most: int | None = None) -> str:
+    """List names in a sentence: ``a, b and c``; after `most` names: ``a, b, c and 5 more``."""
+    if most is not None and len(names) > most:
+        names = [*names[:most], f"{len(names) - most:,} more"]
     if len(names) < 2:
         return "".join(names)
-    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def plural(number: int, noun: str) -> str:

@@ -57,9 +57,8 @@ class Progress:
             self._printed = True
             say(self.line(now))
 
-    def line(self, now: float | None = None) -> str:
-        """Return the current line."""
-        now = time.monotonic() if now is None else now
+    def line(self, now: float) -> str:
+        """Return the line at a time of the monotonic clock."""
         pace = (self.done - self._start) / max(now - self._began, 1e-9)
         parts = [f"{self.done:,} {self.unit}"]
         if self.total:

@@ -34,6 +34,7 @@ from cdmae.config.checks import check_lengths
 from cdmae.errors import InputError
 from cdmae.fields import pick
 from cdmae.files import read_json, write_json
+from cdmae.formats import listed
 from cdmae.log import say
 from cdmae.models import architectures, heads, linear, metadata, networks, weights
 from cdmae.models.heads import multi, table
@@ -124,7 +125,7 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
         seed=seed,
     )
     if new_keys:
-        say(f"{name} has no LM head; new, random weights: {networks.listed(new_keys)}")
+        say(f"{name} has no LM head; new, random weights: {listed(new_keys, most=3)}")
         # even if the config disables tying
         model.config.tie_word_embeddings = True
         model.tie_weights()

@@ -19,6 +19,7 @@ from cdmae.config import pretrained
 from cdmae.config.pretrained import FAMILIES
 from cdmae.errors import InputError, cause
 from cdmae.files import read_json
+from cdmae.formats import listed
 from cdmae.models import architectures, weights
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def read(
     encoder = f"{network.base_model_prefix}."
     lacking = [key for key in missing if key.startswith(encoder) and ".pooler." not in key]
     if lacking or (missing and not new_head):
-        fault = f"lacks {listed(lacking or missing)} in the shape that its config.json requires"
+        named = listed(lacking or missing, most=3)
+        fault = f"lacks {named} in the shape that its config.json requires"
         raise InputError(f"{name} {fault}{remedy}")
     for key, weight in network.named_parameters():
         if not torch.isfinite(weight).all():
@@ -101,12 +103,6 @@ def reported(name: str, remedy: str = "") -> Iterator[None]:
         raise InputError(f"{name} cannot be read: {words}{remedy}") from None
     except Exception as error:
         raise InputError(f"{name} cannot be read: {cause(error)}{remedy}") from None
-
-
-def listed(keys: list[str]) -> str:
-    """Name the first three keys, and count the others."""
-    names = ", ".join(keys[:3])
-    return f"{names} and {len(keys) - 3} more weights" if len(keys) > 3 else names
 
 
 # --- commits --------------------------------------------------------------------------------------

@@ -13,11 +13,12 @@ import yaml
 from cdmae.collections.leakage import DIVIDED
 from cdmae.config.splits import is_dev
 from cdmae.errors import InputError
-from cdmae.formats import plural
+from cdmae.fields import show
+from cdmae.formats import listed, plural
 from cdmae.languages.scripts import WORDS
 from cdmae.plan.machine import Machine
 from cdmae.proposal.encoders import Encoder
-from cdmae.proposal.survey import METHODS, Survey, some
+from cdmae.proposal.survey import METHODS, Survey
 
 MOST_HELD_OUT = 2000  # queries of a new split
 LEAST_QUERIES = 20  # that can be trained on
@@ -176,5 +177,5 @@ def description(found: Survey) -> list[str]:
         f"queries  {', '.join(splits) or 'none'}",
     ]
     if found.unread:
-        lines.append(f"ignored  {some(found.unread)}")
+        lines.append(f"ignored  {listed([*map(show, found.unread)], most=3)}")
     return lines

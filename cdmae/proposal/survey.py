@@ -19,9 +19,9 @@ from cdmae.collections.sources.pseudo import divided
 from cdmae.collections.sources.text import SUFFIXES
 from cdmae.errors import InputError
 from cdmae.fields import parse, show
+from cdmae.formats import listed
 from cdmae.languages import scripts
 
-NAMED = 3  # files or folders that a line names
 SAMPLE = 20_000  # passages whose words are looked at; all passages are counted
 PIECES = 2000  # passages, and queries, whose word-pieces are counted
 # texts that describe the tables next to them, as at the Hugging Face hub
@@ -125,9 +125,10 @@ def settings_of(source: str, path: Path, query: str, positive: str) -> dict[str,
     if path.is_dir() and not _tables_in(path):
         folders = sorted({file.parent for file in files_below(path) if tables.suffix_of(file)})
         if len(folders) != 1:
-            names = some([str(folder.relative_to(path)) for folder in folders]) or "no folder"
+            names = [show(str(folder.relative_to(path))) for folder in folders]
+            found = listed(names, most=3) or "no folder"
             raise InputError(
-                f"{path} has tables in {names}; give the path of one folder, with a table per "
+                f"{path} has tables in {found}; give the path of one folder, with a table per "
                 "split, such as train.csv"
             )
         path = folders[0]
@@ -196,9 +197,3 @@ def pieces(found: Survey, tokenizer: Path | None, vocabulary: int) -> tuple[int,
         ids = loaded(texts, add_special_tokens=False)["input_ids"] if texts else [[]]
         longest.append(int(np.percentile(list(map(len, ids)), 95)))
     return longest[0], longest[1]
-
-
-def some(names: list[str]) -> str:
-    """List the first names, and count the others."""
-    listed = ", ".join(map(show, names[:NAMED]))
-    return f"{listed} and {len(names) - NAMED:,} more" if len(names) > NAMED else listed

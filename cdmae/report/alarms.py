@@ -23,7 +23,6 @@ CAUSES = (
 JUDGED = "Judged@10"
 LESS_JUDGED = 0.1  # a difference in the share of judged passages that decides between systems
 LEAST_SAVED = 0.1  # nats: below, a decoder has hardly begun to use the passage's vector
-INITIAL = "the knowledge of the initial weights"  # in a note of `cdmae.training.loop`
 
 
 class Alarm(NamedTuple):
@@ -42,13 +41,11 @@ def alarms(facts: Facts) -> list[Alarm]:
 
 
 def noted(facts: Facts) -> list[Alarm]:
-    """List the notes of the trainings, such as a collapse; random weights have no knowledge."""
+    """List the notes of the trainings, such as a collapse."""
     found = []
     for name, training in {**facts.encoders, **facts.trained}.items():
-        encoder = name if name in facts.encoders else facts.entry(name).encoder
         for note in training.about.get("notes", []):
-            if INITIAL not in note or _checkpoint(facts, encoder):
-                found.append(Alarm(f"{name}:", f"{note}.{_taught(facts, name)}"))
+            found.append(Alarm(f"{name}:", f"{note}.{_taught(facts, name)}"))
     return found
 
 

@@ -21,6 +21,7 @@ from cdmae.config import pretrained, systems
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, digest, write_text
+from cdmae.formats import listed
 from cdmae.log import Progress, say
 from cdmae.models import networks
 from cdmae.retrieval import vectors
@@ -92,7 +93,7 @@ def _load(model: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
             name, output_loading_info=True, dtype=torch.float32, **where_from
         )
         if found["missing_keys"]:
-            raise InputError(f"it lacks weights: {networks.listed(sorted(found['missing_keys']))}")
+            raise InputError(f"it lacks weights: {listed(sorted(found['missing_keys']), most=3)}")
     for commit in networks.commits(model=model).values():
         say(f"{model}: using commit {commit} of the hub")
     return loaded.eval(), tokenizer

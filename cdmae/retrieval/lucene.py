@@ -26,7 +26,6 @@ from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.job import PARENT, end_with_parent
 from cdmae.log import Progress
-from cdmae.retrieval.ranking import joined
 from cdmae.runs import Run
 
 OPTIONS = (
@@ -172,7 +171,7 @@ def search(how: tuple[Any, ...], texts: Sequence[str], depth: int, threads: int)
     """
     blocks = [texts[first : first + QUERIES] for first in range(0, len(texts), QUERIES)]
     processes = min(threads, len(texts) // QUERIES)
-    runs = []
+    runs: list[Run] = []  # of one query each
     with Progress(len(texts), unit="queries", label="search Lucene") as progress:
         if processes < 2:
             searcher = Searcher(*how)
@@ -183,10 +182,10 @@ def search(how: tuple[Any, ...], texts: Sequence[str], depth: int, threads: int)
             context = multiprocessing.get_context("spawn")  # a copy of a running JVM would hang
             start = {"mp_context": context, "initializer": _open, "initargs": (os.getpid(), how)}
             with ProcessPoolExecutor(processes, **start) as pool:
-                for run in pool.map(_search, blocks, repeat(depth)):
-                    runs.append(run)
-                    progress.advance(len(run))
-    return joined(runs)
+                for found in pool.map(_search, blocks, repeat(depth)):
+                    runs += found
+                    progress.advance(len(found))
+    return Run.of([run.passages for run in runs], [run.scores for run in runs])
 
 
 _process: list[Searcher] = []  # of a process of `search`
@@ -199,8 +198,8 @@ def _open(parent: int, how: tuple[Any, ...]) -> None:
     _process.append(Searcher(*how))
 
 
-def _search(texts: Sequence[str], depth: int) -> Run:
-    return joined([_process[0].search(text, depth) for text in texts])
+def _search(texts: Sequence[str], depth: int) -> list[Run]:
+    return [_process[0].search(text, depth) for text in texts]
 
 
 def _opened(folder: Path | str) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from cdmae.models.ragged import indices, starts_of
@@ -28,15 +26,6 @@ def ranked(
     order = order[indices(starts_of(lengths)[:-1], kept)]
     rows = passages[order].astype(np.int32)
     return Run(rows, scores[order].astype(np.float32), starts_of(kept))
-
-
-def joined(runs: Sequence[Run]) -> Run:
-    """Return the run of the queries of several runs, in turn."""
-    lengths = [np.empty(0, np.int64), *(np.diff(run.starts) for run in runs)]
-    passages = [np.empty(0, np.int32), *(run.passages for run in runs)]
-    scores = [np.empty(0, np.float32), *(run.scores for run in runs)]
-    starts = starts_of(np.concatenate(lengths))
-    return Run(np.concatenate(passages), np.concatenate(scores), starts)
 
 
 class Best:

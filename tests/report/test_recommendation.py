@@ -150,9 +150,6 @@ def test_made_queries_choose_only_where_people_asked_too_few(tmp_path, asked, de
 # --- alarms ---------------------------------------------------------------------------------------
 
 
-KNOWLEDGE = "the knowledge of the initial weights is lost (too high a rate)"
-
-
 def noted(run, name, note):
     """Add a note to the record of a training."""
     about = run.at("trained", system=name) / "about.json"
@@ -163,7 +160,6 @@ def test_alarms_are_the_first_lines_and_name_whom_a_bad_teacher_taught(tmp_path)
     skill = synthetic_run.SKILL | {"cdmae-reranker": 9.0}
     run = synthetic_run.make(tmp_path / "run", skill=skill)
     noted(run, "cdmae-reranker", "at step 99 the outputs are < 5 times closer together")
-    noted(run, "cdmae-stage2", KNOWLEDGE)  # of random weights, which have none
     page.write(run, tmp_path / "report")
     text = (tmp_path / "report/index.html").read_text()
     main = text[text.index("<main>") :]
@@ -172,9 +168,7 @@ def test_alarms_are_the_first_lines_and_name_whom_a_bad_teacher_taught(tmp_path)
     assert "at step 99 the outputs are < 5 times closer together. It taught cdmae-stage3" in first
     gap = comparisons.named(run, columns.reported(run))["cdmae-reranker", "cdmae-stage2"]
     assert f"{notation.points(-gap.difference)} points below cdmae-stage2" in first
-    assert (
-        formats.plain_spaces(notation.probability(gap.p)) in first and "cdmae-stage2:" not in first
-    )
+    assert formats.plain_spaces(notation.probability(gap.p)) in first
 
 
 def test_an_encoder_whose_decoder_does_not_use_the_vector_is_named(tmp_path):
@@ -193,13 +187,11 @@ def test_a_retriever_below_its_published_checkpoint_is_named_with_p(tmp_path):
     values["systems"]["published"] = {"kind": "external", "model": "org/model"}
     skill = synthetic_run.SKILL | {"published": 1.0}
     run = synthetic_run.make(tmp_path, values, skill=skill, targets={"pydocs": {"test": 400}})
-    noted(run, "cdmae-stage3", KNOWLEDGE)
     gap = columns.difference(run, columns.reported(run), "cdmae-stage1", "published")
     found = {one.name: one for one in alarms.alarms(run)}
     words = found["cdmae-stage1"].words
     assert notation.probability(gap.p) in words and notation.points(-gap.difference) in words
     assert "Usual causes" in found["cdmae-stage1"].causes
-    assert "cdmae-stage3:" in found
 
 
 def test_systems_with_fewer_judged_passages_than_others_are_named(tmp_path):
