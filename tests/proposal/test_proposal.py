@@ -190,7 +190,7 @@ def unfit(tmp_path):
         ("bad.csv", "bad.csv, line 102"),
         ("other.csv", "frage, antwort"),
         ("mixed", "--source"),
-        ("set", "data, triplets"),
+        ("set", "data and triplets"),
         ("untrained", "train.csv"),
         (". --source toy", "--source"),
         ("good.csv --questions none.csv", "--questions is none.csv"),
