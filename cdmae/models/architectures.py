@@ -9,7 +9,7 @@ bert          word, position and type embeddings; a LayerNorm after each half of
 electra       as BERT; embeddings may be narrower than the layers, and are then projected
 roberta       as BERT, but position ids start after the padding id, and pairs have no types; also
               XLM-RoBERTa
-distilbert    as BERT, without types and pooler
+distilbert    as BERT, also with its dropout after attention; without types and pooler
 mpnet         as RoBERTa, with an attention bias for each distance between two tokens
 modernbert    rotary attention instead of position embeddings; a LayerNorm before each half of a
               layer; most layers attend within a window

@@ -7,8 +7,8 @@ encoder masks, and more. It is initialised with the encoder's last layers, and r
 
 The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for initial
 checkpoints with BERT's vocabulary. Otherwise a generator is trained together with the encoder, on
-the encoder's masks, as in ELECTRA (Clark et al. 2020). It has a third of the heads and of the
-hidden sizes, and works with any vocabulary.
+the encoder's masks, as in ELECTRA (Clark et al. 2020). It has a third of the heads, but at least
+one, with the hidden sizes in proportion, and works with any vocabulary.
 
     B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `pretraining.batches`)
 """
