@@ -36,6 +36,14 @@ SECTIONS = {
         "docs/results.md",
         "### MedQuAD by the number of labels",
     ),
+    "config/evidence.yaml config/overlays/evidence-checkpoint.yaml": (
+        "docs/results.md",
+        "### From a published checkpoint",
+    ),
+    "config/objectives-labels.yaml config/overlays/objectives-labels-wikipedia.yaml": (
+        "docs/results.md",
+        "### The best pre-trainings on Wikipedia",
+    ),
     "config/objectives-labels.yaml": BEST,
     "config/objectives-labels.yaml config/overlays/objectives-labels-squad.yaml": BEST,
     "config/engineer.yaml": ENGINEER,
