@@ -147,6 +147,12 @@ def test_made_queries_choose_only_where_people_asked_too_few(tmp_path, asked, de
     assert str(run.deciding) == (deciding or "made dev")
 
 
+def test_trainings_of_further_seeds_are_not_asked():
+    config = load(synthetic_run.config(seed=[42, 43]))
+    assert "mae-stage1@43" in config.systems
+    assert [*answering.askable(config)] == [*synthetic_run.config()["systems"]]
+
+
 # --- alarms ---------------------------------------------------------------------------------------
 
 
