@@ -21,6 +21,7 @@ SECTIONS = {
         "docs/results.md",
         "## How many labels replace pre-training?",
     ),
+    "config/wikipedia.yaml": ("docs/results.md", "## Wikipedia"),
     "config/objectives.yaml": ("docs/results.md", "## Pre-trainings under one trainer"),
     "config/objectives.yaml config/overlays/objectives-wikipedia.yaml": (
         "docs/results.md",
