@@ -266,9 +266,12 @@ def test_a_name_of_several_files_is_the_one_at_the_top_or_refused(tmp_path, caps
     assert asked(docs, table) == {"what": ["README.md#1"]}
     assert "asked.csv: ignored columns: author" in capsys.readouterr().err
     table.write_text("question,file\nwhat,README.md\nwhich,x.md\n")
-    with pytest.raises(
-        InputError, match="line 3: file is x.md, the name of 2 files, such as a/x.md"
-    ):
+    several = "2 files, such as a/x.md and b/x.md"
+    with pytest.raises(InputError, match=f"line 3: file is x.md, the name of {several}"):
+        asked(docs, table)
+    write_files(docs, {"a/x.md": "# X\n\nThree.", "b/x.md": "# X\n\nFour."})
+    table.write_text("question,heading,file\nwhat,X,b/x.md\nwhich,x,\n")
+    with pytest.raises(InputError, match=f"line 3: heading is x, which is in {several}"):
         asked(docs, table)
 
 
