@@ -101,7 +101,7 @@ def column(row: Row, names: tuple[str, ...], what: str, given: str = "") -> str:
     remedy = f"set `{what}` or --{what}"
     if found:
         several = ", ".join(found)
-        raise InputError(f"{row.path} has several {what} columns: {several}; {remedy}")
+        raise InputError(f"{row.path} has several {what} columns: {several}; {remedy} to one")
     words = show(given) if given else f"any of {', '.join(names)}"
     columns = ", ".join(map(show, row.values))
     raise InputError(f"{row.path} lacks the {what} column {words}; it has {columns}; {remedy}")
