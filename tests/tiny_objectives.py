@@ -54,7 +54,7 @@ def reader(
     """The steps of an objective, cut to 10 word-pieces and a [CLS] and a [SEP]."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
     ids = np.random.default_rng(0).integers(5, V, starts[-1]).astype(np.uint16)
-    ids[starts[1] + 2] = MASK  # a special token spelt out in a text: never to be predicted
+    ids[starts[1] + 2 :][:1] = MASK  # a special token spelt out in a text: never to be predicted
     tokens = Tokens(ids, starts, starts[:-1], np.ones(V, bool))
     return reader_of(as_objective(name, settings, max_length=12), tokens)
 

@@ -81,7 +81,8 @@ def _code(text: str) -> Block:
 # --- Markdown -------------------------------------------------------------------------------------
 
 # notations of site generators that no plugin of markdown-it-py reads
-_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)\n.*?\n\1\n", re.DOTALL)
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)\n(.*?\n)\1\n", re.DOTALL)
+_TITLE = re.compile(r"""^title\s*[:=][ \t]*["']?(.*\w.*?)["']?\s*$""", re.MULTILINE)
 _TAB = re.compile(r'^([ \t]*)===[!+]? (?=")', re.MULTILINE)  # Material for MkDocs
 _ATTRIBUTES = re.compile(r"^(\s*#{1,6} .*?|) *\{:? ?[#.][\w-][^{}\n]*\} *$", re.MULTILINE)
 _CONTAINER = re.compile(r"\S+?(?:\[|\s+)(.*?)\]?\s*")  # its name and its title
@@ -113,13 +114,20 @@ def _container(renderer: Any, tokens: Any, at: int, options: Any, env: Any) -> s
 
 
 def _rendered(text: str) -> str:
-    text = _TAB.sub(r"\1!!! tab ", _FRONT_MATTER.sub("", text))
-    return _markdown().render(_ATTRIBUTES.sub(r"\1", text))
+    """Render Markdown as HTML, with the title of its front matter."""
+    front = _FRONT_MATTER.match(text)
+    titled = _TITLE.search(front[2]) if front else None
+    title = f"<title>{html.escape(titled[1])}</title>" if titled else ""
+    text = _TAB.sub(r"\1!!! tab ", text[front.end() :] if front else text)
+    return title + _markdown().render(_ATTRIBUTES.sub(r"\1", text))
 
 
 # --- HTML -----------------------------------------------------------------------------------------
 
-_DROPPED = "script|style|nav|footer|aside|form|button|svg|img|noscript|template|iframe|math|video"
+_DROPPED = (
+    "script|style|nav|footer|aside|input|select|textarea|button|svg|img|noscript|template|iframe"
+    "|math|video|title|form//label"
+)
 # references to footnotes and back, links to a heading next to it, addresses as texts of links
 _MARKS = (
     "//*[contains(@class, 'footnote-ref') or contains(@class, 'footnote-backref')"
@@ -127,7 +135,8 @@ _MARKS = (
     " | //a[starts-with(normalize-space(.), 'http') or normalize-space(.) = '¶']"
 )
 _GAP = "\ufffc"  # in place of what was dropped from a sentence
-_MAIN = ("//main", "//article", "//*[@role='main']", "//body")
+# the first of which a page has one; it may have several articles
+_MAIN = ("//main", "//article[not(ancestor::article)]", "//*[@role='main']", "//body")
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _INLINE = {
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "cite", "code", "data", "del", "dfn",
@@ -137,7 +146,7 @@ _INLINE = {
 
 
 def _html(text: str) -> Iterator[Block]:
-    """Yield the blocks of a page's main part."""
+    """Yield the blocks of a page's main part; a page without h1 has its title as heading."""
     import lxml.html
 
     parser = lxml.html.HTMLParser(remove_comments=True, remove_pis=True, encoding="utf-8")
@@ -147,17 +156,21 @@ def _html(text: str) -> Iterator[Block]:
         page = lxml.html.document_fromstring(text.encode(), parser=parser)
     except lxml.etree.ParserError:  # nothing but comments
         return
-    found = (element for path in _MAIN for element in page.xpath(path))
-    main = next(found, None)
+    found = (page.xpath(path) for path in _MAIN)
+    main = next((elements[0] for elements in found if len(elements) == 1), None)
     if main is None:  # a frameset
         return
+    title = _spaced(page.xpath("string(//title[not(ancestor::svg)])"))
     dropped = " | ".join(f"//{tag}" for tag in _DROPPED.split("|"))
     for element in page.xpath(f"{dropped} | {_MARKS}"):
         element.tail = f"{_GAP}{element.tail or ''}"
         element.drop_tree()
     for line_break in page.iter("br"):
         line_break.tail = f" {line_break.tail or ''}"
-    yield from _blocks_in(main)
+    below = list(_blocks_in(main))
+    if title and below and not any(_without_gaps(each.text_content()) for each in main.iter("h1")):
+        yield Block(HEADING, title)
+    yield from below
 
 
 def _blocks_in(element: HtmlElement) -> Iterator[Block]:

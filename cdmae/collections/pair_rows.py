@@ -13,8 +13,8 @@ DPR
     ``question``, ``positive_ctxs``, ``negative_ctxs``, ``hard_negative_ctxs``; a passage has
     ``passage_id``, ``title``, ``text``, and perhaps ``score``
 
-A value may be a list. A row may have several positives. A column ``id`` or ``url`` names the only
-positive of its row.
+A value may be a list. A row may have several positives. The columns ``id`` or ``url``, and
+``title`` or ``heading``, are those of the only positive of its row.
 """
 
 from __future__ import annotations
@@ -22,17 +22,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from cdmae.collections import tables
-from cdmae.collections.tables import IDS, Row
+from cdmae.collections.tables import IDS, TITLE, Row
 from cdmae.errors import InputError
 from cdmae.fields import show
 
 QUERY = ("anchor", "query", "question")
-POSITIVE = ("positive", "pos", "positive_passages", "positive_ctxs", "answer", "passage")
+POSITIVE = ("positive", "pos", "positive_passages", "positive_ctxs", "answer", "passage", "context")
 NEGATIVES = re.compile(r"negative(_\d+)?|neg|negative_passages|(hard_)?negative_ctxs")
 LABEL = ("label", "score")
+OTHERS = ("query_id", "pos_scores", "neg_scores")
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,22 @@ def read(path: Path, query: str = "", positive: str = "") -> Iterator[tuple[int,
     """
     columns: tuple[str, str] | None = None
     for row in tables.rows(path):
-        if columns is None:
-            columns = (
-                column(row, QUERY, "query", query),
-                column(row, POSITIVE, "positive", positive),
-            )
+        columns = columns or _columns(row, query, positive)
         yield row.number, _pair(row, *columns)
     if columns is None:
         raise InputError(f"{path} holds no pairs; add rows, or remove the table from the config")
+
+
+def ignored(path: Path, query: str = "", positive: str = "") -> list[str]:
+    """List the columns of the first row that `read` does not read."""
+    for row in islice(tables.rows(path), 1):
+        read = {*_columns(row, query, positive), *IDS, *TITLE, *LABEL, *OTHERS}
+        return [name for name in row.values if name not in read and not NEGATIVES.fullmatch(name)]
+    return []
+
+
+def _columns(row: Row, query: str, positive: str) -> tuple[str, str]:
+    return column(row, QUERY, "query", query), column(row, POSITIVE, "positive", positive)
 
 
 def column(row: Row, names: tuple[str, ...], what: str, given: str = "") -> str:
@@ -91,7 +101,7 @@ def column(row: Row, names: tuple[str, ...], what: str, given: str = "") -> str:
     remedy = f"set `{what}` or --{what}"
     if found:
         several = ", ".join(found)
-        raise InputError(f"{row.path} has several {what} columns: {several}; {remedy}")
+        raise InputError(f"{row.path} has several {what} columns: {several}; {remedy} to one")
     words = show(given) if given else f"any of {', '.join(names)}"
     columns = ", ".join(map(show, row.values))
     raise InputError(f"{row.path} lacks the {what} column {words}; it has {columns}; {remedy}")
@@ -107,7 +117,9 @@ def _pair(row: Row, query: str, positive: str) -> Pair:
         raise row.fault(f"{positive} has no passage; expected at least one")
     if len(positives) == 1 and not positives[0].name:
         name = row.text(*IDS, required=False)
-        positives = [replace(positives[0], name=name)]
+        titles = [each for each in TITLE if each not in (query, positive)]
+        title = positives[0].title or row.text(*titles, required=False)
+        positives = [replace(positives[0], name=name, title=title)]
     relevant = True
     own = [passage.score for passage in (*positives, *negatives)]
     scores = row.numbers("pos_scores") + row.numbers("neg_scores") if None in own else own
@@ -115,7 +127,8 @@ def _pair(row: Row, query: str, positive: str) -> Pair:
     label = row.numbers(labelled) if labelled else []
     if label and not negatives:
         if label not in ([0], [1]):
-            raise row.fault(f"{labelled} is {show(row.values[labelled])}; expected 0 or 1")
+            words = "expected 0 or 1; rename the column if it is no label"
+            raise row.fault(f"{labelled} is {show(row.values[labelled])}; {words}")
         relevant = label == [1]
     elif len(label) == len(negatives) and label:
         scores = [0.0] * len(positives) + [-margin for margin in label]

@@ -1,7 +1,8 @@
 """Real questions for one's own documents: a table with a question and the place of its answer.
 
 A row has a question, and the id of a passage, or a file, a heading, or both: all passages of the
-file, or below the heading, are relevant. A question may have several rows.
+file, or below the heading, are relevant. A question may have several rows. A name of several files,
+or a heading in several files, is refused.
 """
 
 from __future__ import annotations
@@ -73,13 +74,13 @@ def _answers(row: Row, passages: Sequence[Passage]) -> list[Passage]:
             near = get_close_matches(place, names, n=1)
             words = f"; did you mean {show(near[0])}?" if near else ""
             raise row.fault(f"{what} is {show(place)}, of which there is no passage{words}")
-    files = sorted({passage.file for passage in found if given["file"]})
+    files = sorted({passage.file for passage in found})
     if given["file"] in files:  # README.md at the top, not one in a folder
         return [passage for passage in found if passage.file == given["file"]]
     if len(files) > 1:
-        some = " and ".join(map(show, files[:2]))
-        words = f"the name of {len(files)} files, such as {some}; expected one of them"
-        raise row.fault(f"file is {show(given['file'])}, {words}")
+        what, words = ("file", "the name of") if given["file"] else ("heading", "which is in")
+        words += f" {len(files)} files, such as {' and '.join(map(show, files[:2]))}"
+        raise row.fault(f"{what} is {show(given[what])}, {words}; expected one of them as file")
     return found
 
 

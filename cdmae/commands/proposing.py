@@ -16,7 +16,7 @@ from typer import Argument, Option
 from cdmae.commands.configs import ROOT
 from cdmae.config.load import load
 from cdmae.errors import InputError
-from cdmae.files import write_text
+from cdmae.files import read_json, write_text
 
 CONFIG = "my.yaml"  # the default name of a new config
 MOST_LETTERS = 30  # of a name in the results folder's: letters of up to 4 bytes, 255 in all
@@ -81,6 +81,7 @@ def new(
     here = machine.here()
     print("\n".join(recipe.description(found)))
     name = results_name(path, target)
+    check_results(name, path)
     published = encoders.published(encoder, found.language)
     pieces = survey.pieces(found, published.folder if published else None, recipe.VOCABULARY)
     values, reasons = recipe.choose(found, here, published, name, pieces)
@@ -102,6 +103,19 @@ def results_name(path: Path, target: Path) -> str:
     if target.name != CONFIG:
         name = f"{name[:MOST_LETTERS]}-{target.stem}"
     return re.sub(r"[^\w-]+", "-", name[: 2 * MOST_LETTERS]).strip("-") or "mine"
+
+
+def check_results(name: str, path: Path) -> None:
+    """Raise `InputError` if a finished run's results of this name are not of the data at `path`."""
+    record = ROOT / "results" / name / "facts.json"
+    if record.exists():
+        mine = read_json(record)["config"]["collections"].get("mine", {})
+        data = ROOT / mine.get("path", "")
+        if path not in (data, *data.parents):  # the data may be one of the folder's tables
+            raise InputError(
+                f"results/{name} has the results of {data}, not of {path}; --to names another "
+                "config, and its results after it"
+            )
 
 
 def new_file(to: str, force: bool) -> Path:

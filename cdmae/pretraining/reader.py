@@ -176,10 +176,11 @@ def word_begins(
 
     cuts, begins: int64, offsets in the word-pieces `pieces`; begins: those of the texts.
     """
-    while True:
+    while len(pieces):
         # an empty last passage begins at the end of the word-pieces
         at = np.minimum(cuts, len(pieces) - 1)
         inside = (cuts > begins) & ~word_starts[pieces[at]]
         if not inside.any():
-            return cuts
+            break
         cuts = cuts - inside
+    return cuts

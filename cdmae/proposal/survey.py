@@ -63,11 +63,13 @@ def source_of(path: Path, given: str) -> str:
             f"{', '.join(found)}"
         )
     if not found:
+        files = [path] if path.is_file() else files_below(path)
+        kinds = sorted({file.suffix.lower() or file.name for file in files})
         raise InputError(
-            f"{path} contains no data that can be read; expected the layout of BEIR or MTEB "
-            "(corpus.jsonl, or a folder corpus), of MS MARCO or LoTTE (collection.tsv), tables of "
-            "pairs, as for DPR, or of passages, as for pyserini "
-            f"({', '.join(tables.SUFFIXES)}), or documents ({', '.join(SUFFIXES)})"
+            f"{path} has {listed(kinds, most=5) or 'no file'}; expected tables "
+            f"({', '.join(tables.SUFFIXES)}), documents ({', '.join(SUFFIXES)}), or the layout of "
+            "BEIR, MTEB, MS MARCO or LoTTE. Save a spreadsheet as CSV (UTF-8); convert PDF and "
+            "Word files to text"
         )
     return found[0]
 

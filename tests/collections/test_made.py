@@ -96,27 +96,6 @@ def test_code_items_links_and_long_sentences_are_no_queries(text, query):
     assert (found[0] if found else "") == query
 
 
-def test_mixed_queries_are_of_every_kind_that_a_passage_allows(settings, tmp_path):
-    """Each kind alone gives the same query, and may keep it in the passage, for a teacher."""
-    whole = []
-    for row in range(60):
-        words = " ".join(f"{word}{row}" for word in FIRST.rstrip(".").replace(". ", " ").split())
-        title = f"The heap {row} algorithm" * (row % 2)
-        text = f"One sentence of {row}. The other of {words}"
-        whole.append({"_id": f"p{row}", "title": title, "text": text})
-    write_lines(tmp_path / "corpus.jsonl", whole)
-    asked, passages = made(settings(method="mixed"))
-    assert not any(title for title, _ in passages.values())
-    alone = {}
-    for method in pseudo.CUT:
-        queries, unchanged = made(settings(method=method, keep_query=True))
-        assert unchanged == {row["_id"]: (row["title"], row["text"]) for row in whole}
-        alone[method] = queries
-        assert sum(queries.get(name) == query for name, query in asked.items()) >= 4
-    every = {query for queries in alone.values() for query in queries.values()}
-    assert every >= set(asked.values())
-
-
 def test_bm25_answers_the_collections_queries_from_the_expanded_passages(tmp_path):
     passages = {"p1": "a binary heap", "p2": "a hash table"}
     asked = {"q": "priority queue"}

@@ -86,6 +86,16 @@ def test_ids_and_titles_of_the_table_are_kept(tmp_path):
     assert relevant_texts(asked) == {"a": {"aa"}, "b": {"bb"}}
 
 
+def test_a_title_of_a_row_is_that_of_its_passage(tmp_path, capsys):
+    """Unless the title is the query; columns that are not read are named."""
+    path = tmp_path / "faq.csv"
+    path.write_text("question,title,context,topic\nhow,Tea,Pour it.,drinks\n")
+    assert [row[1:] for row in Settings(path=str(path)).load().rows()] == [("Tea", "Pour it.")]
+    assert "faq.csv: ignored columns: topic" in capsys.readouterr().err
+    collection = Settings(path=str(path), query="title").load()
+    assert [row[1:] for row in collection.rows()] == [("", "Pour it.")]
+
+
 def test_a_corpus_adds_passages_and_gives_ids_to_equal_texts(tmp_path):
     path = table(tmp_path / "pairs.jsonl", SENTENCE_TRANSFORMERS).path
     rows = [{"_id": "7", "text": f" {COFFEE} "}, {"_id": "8", "title": "More", "text": "Milk."}]

@@ -131,6 +131,10 @@ PAGE = """<html><head><title>T</title><script>var x;</script></head><body>
 <table><tr><th>a</th><th>b</th></tr></table><pre><button>Copy</button>x = 1
 y = 2</pre></div><footer>Made today</footer></body></html>"""
 
+# as ASP.NET wraps pages
+ARTICLES = """<body><form><h1>FAQ</h1><label>Search</label><input><article><h2>One</h2>
+<p>First.</p></article><article><h2>Two</h2><p>Second.</p></article></form></body>"""
+
 
 @pytest.mark.parametrize(
     ("source", "suffix", "expected"),
@@ -161,6 +165,15 @@ y = 2</pre></div><footer>Made today</footer></body></html>"""
         ("<table><tr><td>Menu</td><td><h1>A</h1><p>In <dfn>b</dfn>.</p></td></tr></table>", ".htm", [
             (TEXT, "Menu"), (HEADING, "A"), (TEXT, "In b."),
         ]),
+        (ARTICLES, ".html", [
+            (HEADING, "FAQ"), (HEADING, "One"), (TEXT, "First."), (HEADING, "Two"), (TEXT, "Second."),
+        ]),
+        ("<title>A &amp; B</title><svg><title>C</title></svg><h2>D</h2><p>E", ".html", [
+            (HEADING, "A & B"), (HEADING, "D"), (TEXT, "E"),
+        ]),
+        ("---\nid: 1\ntitle: 'A <b> & C'\n---\nD", ".md", [(HEADING, "A <b> & C"), (TEXT, "D")]),
+        ('+++\ntitle = "A"\n+++\n## B\n\nC', ".md", [(HEADING, "A"), (HEADING, "B"), (TEXT, "C")]),
+        ("---\ntitle: A\n---\n![](a.png)", ".md", []),
         ("One\ntwo.\n\n \nThree.", ".txt", [(TEXT, "One two."), (TEXT, "Three.")]),
     ],
 )  # fmt: skip
@@ -253,9 +266,12 @@ def test_a_name_of_several_files_is_the_one_at_the_top_or_refused(tmp_path, caps
     assert asked(docs, table) == {"what": ["README.md#1"]}
     assert "asked.csv: ignored columns: author" in capsys.readouterr().err
     table.write_text("question,file\nwhat,README.md\nwhich,x.md\n")
-    with pytest.raises(
-        InputError, match="line 3: file is x.md, the name of 2 files, such as a/x.md"
-    ):
+    several = "2 files, such as a/x.md and b/x.md"
+    with pytest.raises(InputError, match=f"line 3: file is x.md, the name of {several}"):
+        asked(docs, table)
+    write_files(docs, {"a/x.md": "# X\n\nThree.", "b/x.md": "# X\n\nFour."})
+    table.write_text("question,heading,file\nwhat,X,b/x.md\nwhich,x,\n")
+    with pytest.raises(InputError, match=f"line 3: heading is x, which is in {several}"):
         asked(docs, table)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 from proposal_data import beir, pairs, passage, retriever, texts
-from small_collections import write_lines
+from small_collections import write_files, write_lines
 
 from cdmae import commands
 from cdmae.commands import configs, proposing
@@ -162,6 +162,20 @@ def test_data_and_configs_are_never_overwritten(tmp_path, monkeypatch):
     assert (tmp_path / "my.yaml").read_text() == "seed: 1\n"
 
 
+def test_results_of_other_data_are_not_overwritten(new, tmp_path, monkeypatch):
+    monkeypatch.setattr(proposing, "ROOT", tmp_path)
+    one = pairs(tmp_path / "one/train.csv").parent
+    config, printed = new(one)
+    assert "exists" not in printed
+    mine = {"path": config.collections["mine"].settings.path}
+    record = {"config": {"collections": {"mine": mine}}}
+    write_lines(tmp_path / "results/one/facts.json", [record])
+    assert "results/one exists" in new(one)[1]
+    other = pairs(tmp_path / "other.csv").rename(tmp_path / "one.csv")
+    with pytest.raises(InputError, match="results/one has the results of .*one/train.csv.*--to"):
+        new(other)
+
+
 @pytest.fixture
 def unfit(tmp_path):
     """Data that the command cannot read as it is, and a table that it can."""
@@ -171,6 +185,7 @@ def unfit(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "one/a.txt").write_text("A single sentence is here. Another one follows it.\n")
     (tmp_path / "models").mkdir()
+    write_files(tmp_path / "office", {"a.pdf": "", "b/c.docx": ""})
     pairs(tmp_path / "other.csv", columns=("Frage", "Antwort"))
     texts(tmp_path / "notes")
     pairs(texts(tmp_path / "mixed") / "train.csv")
@@ -186,7 +201,9 @@ def unfit(tmp_path):
     ("words", "named"),
     [
         ("nowhere", "nowhere"),
-        ("book.xlsx", "book.xlsx"),
+        ("book.xlsx", "book.xlsx has .xlsx; expected"),
+        ("office", "office has .docx and .pdf; expected"),
+        ("models", "models has no file; expected"),
         ("bad.csv", "bad.csv, line 102"),
         ("other.csv", "frage, antwort"),
         ("mixed", "--source"),

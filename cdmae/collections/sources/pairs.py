@@ -26,7 +26,8 @@ from cdmae.collections.leakage import DIVIDED
 from cdmae.collections.pair_rows import Pair, Passage
 from cdmae.collections.tables import SUFFIXES
 from cdmae.errors import InputError
-from cdmae.fields import settings
+from cdmae.fields import settings, show
+from cdmae.log import say
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -42,7 +43,7 @@ class Settings(Source):
     """Column of queries; empty: anchor, query or question."""
     positive: str = ""
     """Column of relevant passages; empty: positive, pos, positive_passages,
-    positive_ctxs, answer or passage."""
+    positive_ctxs, answer, passage or context."""
     corpus: str = ""
     """Table of further passages (id, title, text)."""
     titles: bool = True
@@ -91,6 +92,9 @@ class Settings(Source):
         table = table_of(self._passages(names))
         rows = []
         for split, files in self.files().items():
+            ignored = pair_rows.ignored(files[0], self.query, self.positive)
+            if ignored:
+                say(f"{files[0]}: ignored columns: {', '.join(map(show, ignored))}")
             asked: dict[str, str] = {}
             keys: dict[str, str] = {}
             is_relevant = False

@@ -7,15 +7,11 @@
 ``span``
     5 to 16 consecutive words are the query for the words around them: the inverse cloze task (Lee
     et al. 2019), cropping (Izacard et al. 2022)
-``mixed``
-    for each passage, one of these methods: several kinds of queries teach a retriever more than one
-    (CADET, 2505.19274, whose cross-encoder also grades the passages)
 
 The query's words are removed from its passage, because a retriever would otherwise learn to match
-words. With a teacher, which grades the passages, they can stay (`keep_query`); such queries are
-only for training, because BM25 finds their passages by these words. Passages that are too short for
-a query, whose query would be code or longer than 30 words, or that share their query with an
-earlier passage, serve as negatives. Searches use the original collection.
+words (`cdmae.collections.sources.spans` keeps them). Passages that are too short for a query, whose
+query would be code or longer than 30 words, or that share their query with an earlier passage,
+serve as negatives. Searches use the original collection.
 """
 
 from __future__ import annotations
@@ -46,7 +42,6 @@ MOST_QUERY = 30
 LEAST_REST = 5
 LEAST_LETTERS = 0.75  # the share of letters and digits in a query that is not code
 MOST_SIGNS = 0.05  # the share of characters that are frequent in code
-CUT = ("title", "first_sentence", "span")  # the methods that `mixed` mixes
 _SIGNS = re.compile(r"[=<>{}\[\]\\|_^$&@#/~`*]")
 Passage = tuple[str, str, str]  # id, title, text
 
@@ -57,10 +52,8 @@ class Settings(Derived):
 
     of: Nested
     """Collection with the text, as in `collections`."""
-    method: Literal["title", "first_sentence", "span", "mixed"] = "first_sentence"
-    """Part of a passage that becomes its query; mixed: one of these per passage."""
-    keep_query: bool = False
-    """Keep the query's words in its passage."""
+    method: Literal["title", "first_sentence", "span"] = "first_sentence"
+    """Part of a passage that becomes its query."""
     queries: Natural = 0
     """Training queries; 0: all."""
     dev: Natural = 0
@@ -88,21 +81,17 @@ class Settings(Derived):
 
     def _asked(self, base: Collection) -> Iterator[tuple[Passage, Passage | None]]:
         """Yield every passage, and its query with the remaining title and text, or None."""
-        methods = CUT if self.method == "mixed" else (self.method,)
         language = language_of(text for _, _, text in base.rows())
         for passage in base.rows():
-            found = [divided(*passage, method, language) for method in methods]
-            fitting = [parts for parts in found if parts]
-            number = hashed(f"method {passage[0]}")
-            yield passage, fitting[number % len(fitting)] if fitting else None
+            yield passage, divided(*passage, self.method, language)
 
     def _rest(self, base: Collection, asked: set[str]) -> Iterator[Passage]:
         """Yield all passages; remove the query from each passage in `asked`."""
         for passage, parts in self._asked(base):
             name, title, text = passage
-            if name in asked and not self.keep_query:
+            if name in asked:
                 _, title, text = parts
-            if self.method in ("title", "mixed") and not self.keep_query:
+            if self.method == "title":
                 # a query would match this passage by its identical title
                 title = ""
             yield name, title, text
@@ -126,7 +115,8 @@ class Settings(Derived):
             raise InputError(
                 f"method is {self.method}, and dev is {self.dev:,}, but {passages:,} passages give "
                 f"{len(frame):,} different queries of {LEAST_QUERY} to {MOST_QUERY} words without "
-                f"code that leave {LEAST_REST} or more; another method may help: {', '.join(CUT)}"
+                f"code that leave {LEAST_REST} or more; another method may help: title, "
+                "first_sentence, span"
             )
         frame["query_id"] = "pseudo-" + frame["passage_id"]
         if self.queries or self.dev:
