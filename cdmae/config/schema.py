@@ -10,6 +10,7 @@ not exist.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -132,6 +133,23 @@ class Evaluation:
         return list(dict.fromkeys(names))
 
 
+def _like(pattern: str, expected: str) -> AfterValidator:
+    """Refuse text that the hub would refuse in a card, other than the empty text."""
+
+    def check(value: str) -> str:
+        if value and not re.fullmatch(pattern, value):
+            raise InputError(f" is {show(value)}; expected {expected}")
+        return value
+
+    return AfterValidator(check)
+
+
+Licence = Annotated[
+    str, _like(r"[a-z0-9.+-]+", "the hub's name of a licence, such as apache-2.0 or cc-by-4.0")
+]
+LanguageCode = Annotated[
+    str, _like(r"[a-z]{2,3}|multilingual|code", "an ISO 639 code, such as en, or multilingual")
+]
 EVERY = "*"  # in `Report.compare`: every system without an entry of its own
 
 
@@ -149,10 +167,10 @@ class Report:
     """Systems in the rows of the paper's tables, as in {CDMAE: stage3, "table 3: RetroMAE": own}; a
     new name is added to table 1.
     """
-    licence: str = ""
-    """Licence of the models at the hub, such as mit."""
-    languages: tuple[str, ...] = ()
-    """Languages of the models, by ISO 639 code."""
+    licence: Licence = ""
+    """Licence of the models at the hub, such as apache-2.0."""
+    languages: tuple[LanguageCode, ...] = ()
+    """Languages of the models, by ISO 639 code, such as en."""
 
     def check(self, systems: Iterable[str]) -> None:
         """Refuse names of systems that do not exist."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from cdmae.files import complete, read_json
 from cdmae.log import say
 from cdmae.models import checkpoint, metadata, networks, sequences
 from cdmae.models.checkpoint import Model
+from cdmae.report.notation import without_folders
 from cdmae.retrieval import vectors as inference
 from cdmae.tokens.tokenise import Tokeniser
 from cdmae.tokens.vocabulary import Vocabulary
@@ -40,7 +42,7 @@ def export(
     the passages. vectors: the folder of their vectors; empty without vectors.
 
     The output contains a copy of the model and, with `onnx`, ``onnx/model.onnx`` (see `graph`). For
-    a retriever, it also contains the passages with their vectors (see `vector_files`).
+    a retriever, it also contains the passages' texts and vectors (see `vector_files`).
 
     Raises `InputError` if the output of the ONNX file differs from the model's.
     """
@@ -50,6 +52,7 @@ def export(
         hidden = shutil.ignore_patterns(".*")
         # without the permissions, so that the copies can be edited
         shutil.copytree(folder, aside, ignore=hidden, copy_function=shutil.copyfile)
+        _move_card(aside / "README.md", Path(folder), output)
         model = _read(aside, kind)
         reason = graph.reason_against(model) if onnx else ""
         if reason:
@@ -59,6 +62,14 @@ def export(
         if vectors:
             vector_files.write(aside, collection, inference.read_shards(vectors))
         return sorted(str(path.relative_to(aside)) for path in aside.rglob("*") if path.is_file())
+
+
+def _move_card(card: Path, before: Path, after: Path) -> None:
+    """Name the output instead of the model's folder in a card's code; encoders have no card."""
+    if card.exists():
+        named = [without_folders(str(before)), after.name]
+        old, new = (json.dumps(name, ensure_ascii=False) for name in named)
+        card.write_text(card.read_text("utf-8").replace(old, new), "utf-8")
 
 
 def _read(folder: Path, kind: str) -> Model:

@@ -18,10 +18,6 @@ from cdmae.report.notation import markdown, measure_name, points, without_folder
 from cdmae.report.templates import fill
 
 README = "README.md"
-# defaults for retrievers whose cdmae.json does not record these settings
-POOLED = {
-    "head": "dense", "pooling": "cls", "similarity": "dot", "pieces": "all", "target": "ranking",
-}  # fmt: skip
 # the parts of the facts with settings that the card lists
 PARTS = ("start", "before", "importance", "encoder", "stage", "system", "training")
 # the library that loads a model, and the tags at the hub, by the form of the model
@@ -84,7 +80,6 @@ def card(
     """
     base_model = facts["start"].get("checkpoint", "")
     facts = without_folders(facts)
-    described = {**POOLED, **described}
     collections = {}
     for name, source in facts["collections"].items():
         collections[name] = {**source, "record": facts["about"].get(name, {})}

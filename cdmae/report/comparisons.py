@@ -36,7 +36,7 @@ BASELINE = "baseline"
 EVERY_PAIR = "every pair"
 COLUMNS = [
     "kind", "question", "system", "reference", "on", "measure", "mean", "reference_mean",
-    "difference", "low", "high", "p", "verdict", "seeds", "queries",
+    "difference", "low", "high", "p", "tests", "verdict", "seeds", "queries",
 ]  # fmt: skip
 
 
@@ -188,7 +188,7 @@ def frame(facts: Facts) -> pd.DataFrame:
 
     def add(kind: str, words: str, pair: Pair, column: Column, gap: Difference) -> None:
         labels = [kind, words, *pair, column.name, column.measure]
-        numbers = [gap.a, gap.b, gap.difference, *gap.interval, gap.p]
+        numbers = [gap.a, gap.b, gap.difference, *gap.interval, gap.p, gap.tests]
         rows.append([*labels, *numbers, gap.verdict, gap.seeds, gap.queries])
 
     whole = columns.whole(facts)

@@ -72,8 +72,8 @@ class Facts:
     def values(self) -> dict[tuple[str, Target, str], pd.DataFrame]:
         """Map (system, target, measure) to a frame with a row per query id and a column per seed.
 
-        A fusion's values are held out on the queries that its weights were tuned on
-        (`cdmae.evaluation.best.untuned`).
+        A fusion's values are held out on the queries and in the measure that chose its weights
+        (`cdmae.evaluation.best.untuned`); other measures of these queries are not.
         """
         if self.measures:
             measures = {path.stem: read_measures(path) for path in self.measures}
@@ -84,8 +84,8 @@ class Facts:
 
     @cached_property
     def fusions(self) -> dict[str, dict[str, Any]]:
-        """Return the weights of fusions, and the queries on which they were tuned."""
-        return self.each("fusion", "system", self.config.systems)
+        """Return the weights of fusions of all seeds, and the queries on which they were tuned."""
+        return self.each("fusion", "system", seeds.replicate(self.config).systems)
 
     @cached_property
     def sparsity(self) -> dict[str, list[dict[str, Any]]]:

@@ -29,6 +29,8 @@ HEX = {
 SERIES = [name for name in HEX if re.fullmatch(r"s\d", name)]
 GREY = "s2"
 LINES = ("-", "--", ":")
+MARKERS = "osD^vPX*"  # colours have one lightness, and repeat
+MARKED = 10  # points of a long line with a marker
 WIDE = 4  # inches, above which a figure takes the space of two
 STYLE = {
     "svg.fonttype": "none", "svg.hashsalt": "cdmae", "font.size": 9,
@@ -110,9 +112,10 @@ def lines(
     rows = -(-len(series) // 2)  # of the legend
     with _axes(3.6, 2.1 + 0.16 * rows) as (figure, axes):
         for at, line in enumerate(series):
-            dashes = LINES[at // len(SERIES) % len(LINES)]
-            mark = "o" if len(line.values) < 12 else ""
-            style = {"marker": mark, "ms": 3.5, "lw": 1.6, "ls": dashes}
+            dashes = LINES[at // len(MARKERS) % len(LINES)]
+            every = max(1, len(line.values) // MARKED)
+            style = {"marker": MARKERS[at % len(MARKERS)], "markevery": (at % every, every)}
+            style |= {"ms": 4.5, "lw": 1.6, "ls": dashes}
             style |= {"color": HEX[line.colour], "label": printable(line.name), "elinewidth": 1}
             axes.errorbar(line.values.index, line.values, line.halves, **style)
         axes.grid(axis="y")

@@ -3,7 +3,7 @@
 ``results.csv``: the mean of every system, collection, split, measure and seed. ``comparisons.csv``:
 every tested difference (`cdmae.report.comparisons`). ``costs.csv``: the costs of every system
 (`cdmae.report.costs`). ``trainings.csv``: losses and probes by step, and facts without a step.
-Measures and differences are fractions, not points.
+Measures and differences are fractions, not points. docs/use.md explains the columns.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from cdmae.report.facts import Facts
 RESULTS = ["system", "collection", "split", "measure", "seed", "value"]
 TRAININGS = ["training", "quantity", "step", "value"]
 OF_TRAININGS = ("parameters", "queries", "steps", "seconds")  # of about.json
+ASCII = {"→": "->", "∞": "inf"}  # the signs of questions
 DIGITS = "%.10g"  # of a number in the files
 
 
@@ -75,9 +76,11 @@ class Frames:
         return {quantity: values for quantity, values in by_quantity if len(values) > 1}
 
     def write(self, folder: Path) -> None:
-        """Write a CSV file per frame."""
+        """Write a CSV file per frame, its signs in ASCII, because Excel does not expect UTF-8."""
         for name, frame in asdict(self).items():
-            frame.to_csv(folder / f"{name}.csv", index=False, float_format=DIGITS)
+            frame.replace(ASCII, regex=True).to_csv(
+                folder / f"{name}.csv", index=False, float_format=DIGITS
+            )
 
 
 def read_results(folder: Path | str) -> pd.DataFrame:

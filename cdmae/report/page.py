@@ -15,7 +15,7 @@ from cdmae.files import complete, write_json, write_text
 from cdmae.report import frames as frames_module
 from cdmae.report import tables
 from cdmae.report.alarms import alarms
-from cdmae.report.comparisons import EVERY_PAIR
+from cdmae.report.comparisons import EVERY_PAIR, PLANNED
 from cdmae.report.facts import Facts
 from cdmae.report.frames import Frames
 from cdmae.report.notation import printable
@@ -84,7 +84,10 @@ def _for_papers(facts: Facts, frames: Frames) -> dict[str, str]:
     if len(named):
         pairs = shown(named)
         pairs.insert(3, "on", named["on"])
-        caption = "Differences in points, p corrected after Holm"
+        caption = "Differences in points; p and the 95 % interval, which excludes 0 where p < .05, "
+        caption += "are corrected after Holm over the pairs with the same reference"
+        if (named["kind"] == PLANNED).any():
+            caption += ", except in the first row, the planned test"
         md.append(tables.markdown(pairs, caption))
         tex.append(tables.latex(pairs, caption))
     return {"md": "\n".join(md), "tex": "\n".join(tex)}

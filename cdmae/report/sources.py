@@ -5,21 +5,16 @@ The workflow calls this module when it plans a run; it imports nothing that take
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
 from typing import Any
 
 from cdmae.config import seeds, systems
 from cdmae.config.schema import Config
 from cdmae.layout import place
 
-TABLES = (
-    "table_main",
-    "table_stages",
-    "table_beir",
-    "table_nanobeir",
-    "table_projection",
-    "table_corpus",
-    "table_negatives",
-)
+EXHIBITS = Path(__file__).with_name("paper") / "exhibits.csv"
+TABLES = tuple(row["name"] for row in csv.DictReader(EXHIBITS.read_text("utf-8").splitlines()))
 
 
 def exhibit(config: Config, name: str) -> dict[str, Any]:

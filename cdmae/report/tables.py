@@ -50,7 +50,8 @@ def html(
     style.set_uuid(re.sub(r"\W+", "-", caption.lower()))
     style.set_caption(escape(caption))
     style.set_table_attributes('class="sortable"')
-    return Markup(f'<div class="scroll" tabindex="0">{style.to_html(doctype_html=False)}</div>')
+    table = style.to_html(doctype_html=False).replace("<th ", '<th scope="col" ')
+    return Markup(f'<div class="scroll" tabindex="0">{table}</div>')
 
 
 def latex(frame: pd.DataFrame, caption: str, *, best: Iterable[str] = ()) -> str:
@@ -63,7 +64,7 @@ def markdown(frame: pd.DataFrame, caption: str, *, plain: Sequence[str] = ()) ->
     """Format a frame as Markdown below its title; plain: the columns that are Markdown already."""
     cells = frame.fillna(notation.NONE).map(notation.markdown)
     cells[[*plain]] = frame[[*plain]]
-    sides = ["left", *["right"] * (frame.shape[1] - 1)]
+    sides = ["right" if frame[name].map(number).notna().any() else "left" for name in frame]
     table = cells.to_markdown(index=False, colalign=sides, disable_numparse=True)
     return f"{caption}\n\n{table}\n"
 

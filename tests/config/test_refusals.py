@@ -20,6 +20,8 @@ SETTINGS = [
     ("pretraining.decoder_mask_ratio", 0.5, "", "decoder_ratio"),
     ("pretraining.after", "mae", "", "config/README.md"),
     ("report", {"titel": "x"}, "report.titel", "title"),
+    ("report", {"licence": "Apache 2.0"}, "report.licence", "apache-2.0"),
+    ("report", {"languages": ["en", "xx-yy"]}, "report.languages[1]", "xx-yy"),
     ("encoders.mae.early_layers", 1, "", "config/README.md"),
     ("systems.x", {"kind": "fusion"}, "systems.x.of", ""),
     ("systems.x", {}, "systems.x.kind", ""),

@@ -36,6 +36,7 @@ def exported(tiny, tmp_path, recipe):
     """Export an untrained retriever; the export and our vectors of the passages."""
     model = untrained(tmp_path / "model", tiny.encoder, recipe)
     (model / ".snakemake_timestamp").touch()
+    (model / "README.md").write_text('SentenceTransformer("model")')
     vectors = tmp_path / "vectors"
     how = {"encoder": {"encoded_by": "vectors"}, "model": model, "source": tiny.tokens}
     inference.write_vectors(**how, output=vectors)
@@ -48,6 +49,7 @@ def exported(tiny, tmp_path, recipe):
     )
     assert set(files) >= {"model.safetensors", "cdmae.json", "tokenizer.json", "passages.parquet"}
     assert not list((tmp_path / "retriever").rglob(".*"))
+    assert (tmp_path / "retriever/README.md").read_text() == 'SentenceTransformer("retriever")'
     parts = [each[:] for each in read_shards(vectors)]
     return tmp_path / "retriever", kinds.of(parts[0]).joined(parts)
 
@@ -61,6 +63,8 @@ def test_a_dense_retriever_has_its_vectors_in_every_file_and_program(tiny, tmp_p
     np.testing.assert_array_equal(np.array(table["vector"].to_pylist(), np.float32), ours)
     index = faiss.read_index(str(path / "passages.faiss"))
     np.testing.assert_array_equal(index.search(ours[:9], 1)[1][:, 0], np.arange(9))
+    [left_out] = re.findall(r'^hf upload .* --exclude "(.*)"$', PAGE, re.MULTILINE)
+    assert {"passages.parquet", "passages.faiss"} <= {each.name for each in path.glob(left_out)}
     monkeypatch.chdir(tmp_path)
     found = {}
     for program in PROGRAMS:

@@ -10,9 +10,10 @@ from markdown_it import MarkdownIt
 
 from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json
+from cdmae.models.checkpoint import DEFAULTS
 from cdmae.report import card
 
-TWO = {"kind": "retriever", "query_length": 32, "passage_length": 144}
+TWO = {**DEFAULTS, "kind": "retriever", "query_length": 32, "passage_length": 144}
 LATE = {**TWO, "head": "multi", "dimensions": 16, "expansion": "unattended"}
 OWN = {**TWO, "head": "sparse", "pieces": "own"}
 UNIFIED = {"head": "unified", "pooling": "cls", "similarity": "dot", "dense_weight": 0.5}
@@ -88,6 +89,16 @@ def test_a_card_names_the_lengths_and_prompts_of_the_training(form):
     text = card.card(FACTS, measures(), FORMS[form] | prompts, "x")
     assert all(str(length) in text for key, length in FORMS[form].items() if key.endswith("length"))
     assert ('"Q: "' in text and '"P: "' in text) == (form != "reranker")
+
+
+@pytest.mark.parametrize(
+    ("form", "version"), [("dense", "5"), ("sparse", "5.1"), ("unified", "5.1"), ("colbert", "6.2")]
+)
+def test_the_code_names_the_version_that_it_needs(form, version):
+    found = re.search(
+        r"^from sentence_transformers import \w+  # version (\S+)", card_of(form), re.M
+    )
+    assert found[1] == version
 
 
 def test_front_matter_has_the_measures_the_licence_and_the_languages():

@@ -92,7 +92,7 @@ def differences(values, pairs, targets):
 
 
 def numbers(gap):
-    return [gap.a, gap.b, gap.difference, *gap.interval, gap.p]
+    return [gap.a, gap.b, gap.difference, *gap.interval, gap.p, gap.tests]
 
 
 def words_of_p(row):
@@ -115,7 +115,7 @@ def test_the_comparisons_are_corrected_over_the_pairs_with_the_same_reference(ru
     rows = files["comparisons"].set_index(["system", "reference"])
     assert set(rows["verdict"]) == {"better", "worse", "open"}
     assert ((rows["p"] < 0.05) == (rows["verdict"] != "open")).all()
-    found = rows[["mean", "reference_mean", "difference", "low", "high", "p"]]
+    found = rows[["mean", "reference_mean", "difference", "low", "high", "p", "tests"]]
     named = rows["kind"] != "every pair"
     for on, targets in COLUMNS.items():
         own = found[named & (rows["on"] == on)]
@@ -181,7 +181,7 @@ def test_every_number_of_a_table_is_in_the_files(files, text):
                 notation.signed(own["difference"]),
                 notation.interval(own["low"], own["high"]),
             ]
-            assert [row["difference"], row["95 % interval"], row["p"]] == [*numbers, p]
+            assert [row["difference"], row["interval, corrected"], row["p"]] == [*numbers, p]
             assert row["question"] == own["question"]
     assert not expected
 
@@ -234,6 +234,18 @@ def test_the_files_for_papers_have_the_same_cells_and_a_command_per_row(run, fil
     assert mean.replace("±", r"$\pm$") in tex and r"\toprule" in tex and r"\bfseries" in tex
     planned = files["comparisons"].query("kind == 'planned'")
     assert notation.signed(planned["difference"].iloc[0]) in markdown
+    sides = {}  # of the columns, as in "| :--- | ---: |"
+    for heads, line in itertools.pairwise(markdown.splitlines()):
+        if line.startswith("|:"):
+            sides |= zip(heads.replace(" ", "").split("|"), line.split("|"), strict=True)
+    assert all(sides[head].startswith(":") for head in ("system", "question", "exceeds", "command"))
+    assert all(sides[head].endswith("-:") for head in ("pydocstest", "difference", "seeds"))
+
+
+def test_the_files_have_the_signs_of_questions_in_ascii(tmp_path):
+    table = pd.DataFrame({"question": ["sigma: 1 → ∞"], "p": [0.5]})
+    frames.Frames(pd.DataFrame(columns=frames.RESULTS), table).write(tmp_path)
+    assert (tmp_path / "comparisons.csv").read_bytes() == b"question,p\nsigma: 1 -> inf,0.5\n"
 
 
 def test_the_results_keep_names_that_look_like_numbers_or_gaps(tmp_path):

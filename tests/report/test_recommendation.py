@@ -92,7 +92,10 @@ def test_the_page_and_the_commands_choose_the_same_system_by_held_out_values(tmp
     """The fusion is above BM25 on dev as it was tuned, and not where other queries chose."""
     run = with_fusion(tmp_path, share)
     words, table = first_screen(run, tmp_path / "report")
-    assert f"{pick}: MRR@10" in words and "These queries were not used to choose it" in words
+    assert (
+        f"{pick}: MRR@10" in words
+        and "The queries of pydocs test were not used to choose it" in words
+    )
     assert "0.8 × bm25 + 0.2 × cdmae-stage3" in words
     config = load(run.plain)
     assert answering.best_system(config, [*config.systems]) == pick
@@ -100,6 +103,30 @@ def test_the_page_and_the_commands_choose_the_same_system_by_held_out_values(tmp
         own = share * mean(run, "bm25", DEV)
         assert table.loc["fused", "pydocs dev"] == f"{100 * own:.1f}"
     assert table.index[0] == "fused", "on the reported split it has the highest mean"
+
+
+def test_a_fusion_is_held_out_with_every_seed_and_shown_with_the_first(tmp_path):
+    values = synthetic_run.config("bm25", "mae-stage1", "fused", seed=[42, 43])
+    values["systems"]["fused"]["of"] = ["bm25", "mae-stage1"]
+    run = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, trained=False)
+    held_out = {f"dev-{number:05d}": 0.25 for number in range(30)}
+    for name, part in (("fused", "mae-stage1"), ("fused@43", "mae-stage1@43")):
+        about = {"systems": ["bm25", part], "weights": [0.8, 0.2], "held_out": held_out}
+        write_json(run.at("fusion", system=name), about | {"on": [*DEV], "measure": "RR@10"})
+    facts = Facts(run.config, run.circumstances)
+    assert (facts.values["fused", DEV, "RR@10"] == 0.25).to_numpy().tolist() == [[True, True]] * 30
+    words, _ = first_screen(facts, tmp_path / "report")
+    assert "fused is 0.8 × bm25" in words and "@43" not in words
+
+
+def test_exceeded_systems_are_in_the_order_of_the_table(tmp_path):
+    values = synthetic_run.config("bm25")
+    values["systems"] = {f"bm25-{number}": values["systems"]["bm25"] for number in range(28)}
+    skill = {name: float(name[5:]) / 4 for name in values["systems"]}
+    run = synthetic_run.make(tmp_path, values, skill=skill, targets={"pydocs": {"dev": 90}})
+    _, table = first_screen(run, tmp_path / "report")
+    found = table["exceeds"].iloc[0].split()
+    assert {"z", "A", "B"} <= {*found} and found == [mark for mark in table["#"] if mark in found]
 
 
 @pytest.mark.parametrize(("share", "worse"), [(0.1, True), (1.0, False)])
@@ -111,7 +138,7 @@ def test_the_answer_says_when_other_queries_favour_bm25(tmp_path, share, worse):
     words, _ = first_screen(run, tmp_path / "report")
     own, bm25 = (notation.points(mean(run, name, TEST)) for name in ("mae-stage1", "bm25"))
     answer = f"mae-stage1: MRR@10 {own} on pydocs test"
-    assert answer in words and "These queries were not used to choose it" in words
+    assert answer in words and "The queries of pydocs test were not used to choose it" in words
     assert (f"{answer}, where bm25 scores {bm25}" in words) == worse
     assert ("bm25 is significantly better there: use it" in words) == worse
 

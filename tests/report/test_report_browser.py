@@ -78,7 +78,7 @@ def test_the_page_fits_on_paper(browser, url):
     browser.emulate("setEmulatedMedia", media="")
 
 
-def test_a_heading_sorts_its_table_by_numbers(browser, url):
+def test_a_heading_sorts_its_table_by_numbers_or_texts(browser, url):
     shown(browser, url, 1200)
     browser.script("document.querySelectorAll('#use th')[2].click()")
     column = "[...document.querySelectorAll('#use tbody tr')].map(row => row.cells[2].textContent)"
@@ -86,3 +86,10 @@ def test_a_heading_sorts_its_table_by_numbers(browser, url):
     assert values == sorted(values, reverse=True) and len(set(values)) > 3
     browser.script("document.querySelectorAll('#use th')[2].click()")
     assert [float(text.split()[0]) for text in browser.script(column)] == values[::-1]
+    names = column.replace("cells[2]", "cells[0]")
+    browser.script("document.querySelector('#use th').click()")
+    up = browser.script(names)
+    assert up == browser.script(f"{names}.sort((a, b) => a.localeCompare(b))")
+    pressed = "new KeyboardEvent('keydown', {key: ' ', cancelable: true})"
+    browser.script(f"document.querySelector('#use th').dispatchEvent({pressed})")
+    assert browser.script(names) == up[::-1]

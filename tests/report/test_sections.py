@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from datetime import datetime, timedelta
 from functools import partial
 
+import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
@@ -16,9 +17,11 @@ from cdmae import circumstances, formats
 from cdmae.config.schema import Config
 from cdmae.fields import parse
 from cdmae.files import write_json
-from cdmae.report import notation
+from cdmae.report import figures, notation
 from cdmae.report.facts import Facts, Target
+from cdmae.report.figures import Series
 from cdmae.report.page import write
+from cdmae.report.sections.queries import cut
 from cdmae.runs import read_run
 
 FEW = {"pydocs": {"dev": 30}}
@@ -56,6 +59,7 @@ def test_the_page_shows_machine_versions_config_and_origin_and_loads_nothing(tmp
     assert all(re.match(r"#|data:|\.\./|[a-z]+\.(csv|md|tex)$", link) for link in links)
     assert "../models/cdmae-stage1/README.md" in links and "../models/bm25/" not in links
     assert not re.search(r"""<(?:link|script|img|iframe)\b[^>]*(?:src|href)="(?!data:)""", page)
+    assert not re.search('<th (?!scope="col")', page)
     assert not re.search(r"@import|url\((?!#)|fetch\(", page)
     write(Facts(run.config, run.circumstances), tmp_path / "again")
     for path in (tmp_path / "report").iterdir():
@@ -171,6 +175,15 @@ def test_systems_that_differ_in_their_labels_alone_are_a_line_per_pre_training(t
     assert all(f">{number}<" in figure for number in ("100", "1,000", "4,000"))
 
 
+def test_a_line_of_a_figure_differs_from_others_of_its_colour():
+    curve = pd.Series(np.arange(120.0))
+    drawn = figures.lines("t", [Series(name, curve, "s0") for name in "abcdefghi"], "x", "y")
+    markers = re.findall(r'<use xlink:href="#(\w+)"[^>]*var\(--s0\)', drawn)
+    assert len({*markers}) == 8 and len(markers) < 9 * 15
+    dashed = [line for line in drawn.splitlines() if "var(--s0)" in line and "dasharray" in line]
+    assert len(dashed) == 2, "the ninth, and its mark in the legend"
+
+
 # --- parts ----------------------------------------------------------------------------------------
 
 
@@ -183,6 +196,8 @@ def test_systems_that_differ_in_their_labels_alone_are_a_line_per_pre_training(t
         (notation.probability, 0.0002, "p < .001"),
         (notation.probability, 0.0497, "p = .0497"),
         (partial(notation.interval, -0.013), -0.00004, "\N{MINUS SIGN}1.3 to \N{MINUS SIGN}0.004"),
+        (cut, "ab " * 100, "ab " * 72 + "ab …"),
+        (cut, "题 " + "字" * 300, "题 " + "字" * 218 + " …"),
         (formats.duration, 59.7, "1 min"),
         (formats.duration, 12000, "3 h 20 min"),
     ],

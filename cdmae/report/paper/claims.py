@@ -25,7 +25,7 @@ from cdmae.report.recipes import differences
 from cdmae.report.sections import shown_interval
 
 FILE = Path(__file__).with_suffix(".csv")
-COLUMNS = ["section", "claim", "outcome", "paper", "here", "95 % interval", "compared"]
+COLUMNS = ["section", "claim", "outcome", "paper", "here", "interval", "compared"]
 OUTCOMES = {"better": "true", "worse": "false", "open": "undecided"}
 # smaller changes of the stop-words' share of masked word-pieces leave the claim undecided
 FEWER = 0.01
@@ -69,7 +69,7 @@ def _gain(claim: Any, facts: Facts) -> dict[str, str] | None:
         "outcome": OUTCOMES[gap.verdict] + once,
         "paper": paper,
         "here": notation.signed(gap.difference),
-        "95 % interval": shown_interval(*gap.interval),
+        "interval": shown_interval(*gap.interval),
         "compared": f"{' over '.join(pair)}: {column.head}",
     }
 
@@ -99,6 +99,6 @@ def fewer_stop_words(masks: dict[str, Any]) -> dict[str, str]:
         "outcome": OUTCOMES["open" if abs(more) < FEWER else verdict],
         "paper": "40 %",
         "here": " → ".join(map(notation.percent, shares)),
-        "95 % interval": notation.NONE,
+        "interval": notation.NONE,
         "compared": "uniform against importance-aware masks",
     }

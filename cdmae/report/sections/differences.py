@@ -51,7 +51,7 @@ def shown(rows: pd.DataFrame) -> pd.DataFrame:
             "reference": rows["reference"],
             "question": rows["question"],
             "difference": rows["difference"].map(notation.signed),
-            "95 % interval": intervals,
+            "interval, corrected": intervals,
             "p": [text.removeprefix("p ").removeprefix("= ") for text in p],
             "seeds": [str(seeds) if seeds else notation.NONE for seeds in rows["seeds"]],
         }

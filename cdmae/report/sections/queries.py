@@ -18,6 +18,7 @@ from cdmae.runs import Run, read_run
 SHOWN = 5  # queries that are shown of each kind
 SAME = "this passage was first"
 LETTERS = 220  # characters that are shown of a passage
+NEAR = 40  # of these at the end, in which a space may be its end
 
 
 def queries(facts: Facts, frames: Frames) -> dict[str, Any] | None:
@@ -81,5 +82,8 @@ def _ranks(run: Run, relevant: pd.Series) -> pd.Series:
 
 
 def cut(text: str) -> str:
-    """Shorten a passage at a word boundary."""
-    return text if len(text) <= LETTERS else text[:LETTERS].rsplit(" ", 1)[0] + " …"
+    """Shorten a passage, at a space if one is near the end: many scripts have none."""
+    if len(text) <= LETTERS:
+        return text
+    space = text.rfind(" ", LETTERS - NEAR, LETTERS)
+    return f"{text[: space if space > 0 else LETTERS]} …"

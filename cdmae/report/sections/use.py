@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
+from cdmae.config import seeds
 from cdmae.config.splits import FEW
 from cdmae.report import columns, notation, tables
 from cdmae.report.comparisons import EVERY_PAIR, Pair, tested
@@ -60,7 +61,7 @@ def use(facts: Facts, frames: Frames) -> dict[str, Any] | None:
         "small": queries < FEW and not certain,
         "is_made": facts.is_made(facts.deciding),
         "asked": 0 if facts.is_made(facts.reported) else facts.queries(facts.reported),
-        "fusions": facts.fusions,
+        "fusions": {name: facts.fusions[name] for name in seeds.first(facts.fusions)},
         "judged": corpus.per_query.get(facts.reported.split, 0.0) if corpus else 0.0,
         "table": tables.html(
             with_costs(facts, frames),
@@ -92,7 +93,9 @@ def overview(facts: Facts, frames: Frames) -> pd.DataFrame:
         elif row.verdict == "worse":
             exceeded[row.reference].append(row.system)
     letters = dict(zip(names, marks, strict=True))
-    frame[EXCEEDS] = [" ".join(sorted(map(letters.get, exceeded[name]))) for name in names]
+    frame[EXCEEDS] = [
+        " ".join(letters[other] for other in names if other in exceeded[name]) for name in names
+    ]
     return frame
 
 
