@@ -36,8 +36,8 @@ def in_batch_loss(scores: Tensor, excluded: Tensor | None = None) -> Tensor:
 def kl(student: Tensor, teacher: Tensor) -> Tensor:
     """Return L_kl = mean_q sum_d p_ce(d|q) log( p_ce(d|q) / p_de(d|q) ), equation 11.
 
-    p(d|q) = softmax over the group. student, teacher: scores [B, N], divided by their temperatures. The
-    result is a sum over the group and a mean over the queries. A mean over all B x N elements
+    p(d|q) = softmax over the group. student, teacher: scores [B, N], divided by their temperatures.
+    The result is a sum over the group and a mean over the queries. A mean over all B x N elements
     would be N times too small.
     """
     target = log_softmax(teacher, dim=-1)
