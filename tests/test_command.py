@@ -73,9 +73,10 @@ def test_targets_come_before_or_after_config_files(arguments):
     assert [path.name for path in options.configfile] == ["smoke.yaml", "full.yaml"]
 
 
-def test_a_profile_that_does_not_exist_is_refused():
+@pytest.mark.parametrize("words", [["--workflow-profile", "nowhere"], ["--workflow-profile=nowhere"]])
+def test_a_profile_that_does_not_exist_is_refused(words):
     with pytest.raises(InputError, match="--workflow-profile is nowhere"):
-        for_snakemake(["--workflow-profile", "nowhere", "-n"])
+        for_snakemake([*words, "-n"])
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -147,6 +148,10 @@ def test_a_config_file_runs_no_code(command, tmp_path, refusal, monkeypatch):
         ("plan --gpus 8 --gpu abacus", "--gpu is abacus"),
         ("plan --config seed", "--config: "),
         ("-n --configfile no.yaml", "{}/no.yaml"),
+        ("check --configfile", "--configfile has no file"),
+        ("plan --configfile= --gpus 8", "--configfile has no file"),
+        ("search word --configfile '' --depth 3", "--configfile has no file"),
+        ("check --configfile --write", "--configfile has no file"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(line, named, refusal, tmp_path, monkeypatch):
