@@ -73,7 +73,9 @@ def test_targets_come_before_or_after_config_files(arguments):
     assert [path.name for path in options.configfile] == ["smoke.yaml", "full.yaml"]
 
 
-@pytest.mark.parametrize("words", [["--workflow-profile", "nowhere"], ["--workflow-profile=nowhere"]])
+@pytest.mark.parametrize(
+    "words", [["--workflow-profile", "nowhere"], ["--workflow-profile=nowhere"]]
+)
 def test_a_profile_that_does_not_exist_is_refused(words):
     with pytest.raises(InputError, match="--workflow-profile is nowhere"):
         for_snakemake([*words, "-n"])
@@ -148,6 +150,7 @@ def test_a_config_file_runs_no_code(command, tmp_path, refusal, monkeypatch):
         ("plan --gpus 8 --gpu abacus", "--gpu is abacus"),
         ("plan --config seed", "--config: "),
         ("-n --configfile no.yaml", "{}/no.yaml"),
+        ("check --configfile SMOKE", "config/smoke.yaml (seed 42 43); the nearest are for config/"),
         ("check --configfile", "--configfile has no file"),
         ("plan --configfile= --gpus 8", "--configfile has no file"),
         ("search word --configfile '' --depth 3", "--configfile has no file"),
