@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,16 @@ def test_every_line_that_is_printed_is_printable(capsys):
     assert all(line.isprintable() and len(line) < 1000 for line in lines)
     assert CLEAR not in shading.as_numbers([Word(CLEAR, 1.0)])
     assert CLEAR not in shading.for_terminal([Word(CLEAR, 1.0), Word(CLEAR, 0.0)])
+
+
+def test_a_passage_keeps_its_letters_and_fits_the_terminal():
+    joined = "क्\u200dष می\u200cخواهم 👩\u200d👩\u200d👧"
+    (block,) = show([Hit(1, 1.0, 0, "p", joined, f"{joined} soft\u00adware")], 60).split("\n\n")
+    assert block.count(joined) == 2 and "software" in block
+    for text in ("安装软件的方法" * 90, "a 安装 " * 90):
+        for line in show([Hit(1, 1.0, 0, "p", "", text)], 60).split("\n")[2:7]:
+            columns = sum(1 + (unicodedata.east_asian_width(letter) == "W") for letter in line)
+            assert 50 < columns <= 60, line
 
 
 def test_progress_has_the_pace_of_this_run_and_is_printed_by_one_process(monkeypatch, capsys):
