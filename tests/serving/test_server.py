@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from made_up import run_of
 from served import HOSTILE, Systems, app_of, engine_of, judgments_of
 from starlette.testclient import TestClient
 
@@ -47,6 +48,12 @@ def test_the_page_shows_systems_side_by_side_and_escapes_everything(engine):
     assert "script-src 'self'" in page.headers["content-security-policy"]
     style = client_of(engine).get("/style.css").text
     assert set(re.findall(r"var\((--[\w-]+)", style)) <= set(re.findall(r"(--[\w-]+):", style))
+
+
+def test_a_system_may_find_nothing(engine, monkeypatch):
+    monkeypatch.setattr(Systems, "answer", lambda system, question: run_of([]))
+    page = client_of(engine).get("/", params={"q": "a"}).text
+    assert "No passage was found" in page and "best" not in page
 
 
 @pytest.mark.parametrize(
