@@ -61,7 +61,11 @@ def test_a_system_may_find_nothing(engine, monkeypatch):
     [
         ("/search?q=%20", 422, "q is empty"),
         ("/search?q=" + "a" * (server.LONGEST + 1), 422, "2000"),
-        ("/search?q=a&k=101", 422, "less"),
+        ("/search?q=a&k=101", 422, "k: Input should be less"),
+        ("/search?q=a&depth=3", 422, "depth is not a parameter"),
+        ("/search", 422, "q: Field required"),
+        ("/?q=a&systen=words", 422, "did you mean system?"),
+        ("/?q=" + "a" * (server.LONGEST + 1), 422, "2000"),
         ("/search?q=a&system=wrods", 422, "did you mean words?"),
         ("/search?q=a&collection=x", 422, "expected docs"),
         ("/?q=a&system=both&system=words&system=vectors", 422, "3 systems are chosen"),
@@ -70,9 +74,14 @@ def test_a_system_may_find_nothing(engine, monkeypatch):
     ],
 )
 def test_wrong_requests_get_a_reason(engine, monkeypatch, path, status, words):
+    """A text in JSON for a program, and a page for a browser."""
     monkeypatch.setattr(server, "SIDE_BY_SIDE", 2)
     answer = client_of(engine).get(path)
     assert answer.status_code == status and words in answer.text
+    if answer.headers["content-type"] == "application/json":
+        assert isinstance(answer.json()["detail"], str)
+    page = client_of(engine).get(path, headers={"Accept": "text/html"})
+    assert page.status_code == status and 'role="alert"' in page.text
 
 
 def test_passages_are_judged_by_buttons_and_not_from_other_web_sites(engine, tmp_path):
