@@ -1,6 +1,7 @@
 """The server: answers as `./run search`, a page without JavaScript, judging, and refusals."""
 
 import re
+import sqlite3
 
 import pytest
 from made_up import run_of
@@ -95,9 +96,13 @@ def test_passages_are_judged_by_buttons_and_not_from_other_web_sites(engine, tmp
     assert "Query 1 of 1, passage 1 of 4" in page and "words" not in page
     for grade in ("2", "skip", "back", "0", "1", "3"):
         fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
-        page = client.post("/judge", data={**fields, "grade": grade}).text
+        who = {"Remote-User": "ann"} if grade == "2" else {}  # set by a proxy
+        page = client.post("/judge", data={**fields, "grade": grade}, headers=who).text
     assert "All passages are judged" in page and "4 grades" in page
     assert sorted(judgments.grades().values()) == [0, 1, 2, 3]
+    with sqlite3.connect(tmp_path / "judged/judgments.sqlite") as database:
+        given = database.execute("SELECT who FROM grades WHERE grade IN (1, 2) ORDER BY rowid")
+        assert given.fetchall() == [("ann",), ("me",)]
     assert "passage 4 of 4" in client.post("/judge", data={"grade": "back"}).text
     assert client.post("/judge", content=b"x" * 40000).status_code == 413
     for wrong in ({"grade": "7"}, {"grade": "up"}, {"grade": "add", "text": " "}):
