@@ -44,7 +44,8 @@ def for_snakemake(arguments: list[str]) -> list[str]:
     from cdmae.config.reading import gather
 
     where = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(ROOT)]
-    for option, profile in pairwise(arguments):
+    words = [part for word in arguments for part in word.split("=", 1)]
+    for option, profile in pairwise(words):
         if option == "--workflow-profile" and profile != "none" and not Path(profile).exists():
             raise InputError(f"--workflow-profile is {profile}; expected an existing folder")
     files, others, targets = divided(arguments)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 LONGEST = 2000  # the maximum length of a line
+JOINERS = "\u200c\u200d"  # in words of Hindi and Persian, and in emoji
 
 
 def printable(line: str, longest: int = LONGEST) -> str:
     r"""Escape control characters, such as ESC as ``\x1b``, and cut the middle of a long line."""
     escaped = "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        letter
+        if letter.isprintable() or letter in JOINERS
+        else letter.encode("unicode_escape").decode()
         for letter in line
     )
     if len(escaped) <= longest:

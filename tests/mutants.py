@@ -299,6 +299,8 @@ MUTANTS = [
       "[group.rank :: group.size]", "[:]", "retrieval/test_inference.py"),
     M("vectors that other code has encoded are kept", "cdmae/retrieval/vectors.py",
       "SHARD, length, code]", "SHARD, length]", "retrieval/test_inference.py"),
+    M("queries are compared with vectors of other settings", "cdmae/commands/answering.py",
+      "if keys and not any(", "if False and not any(", "retrieval/test_external.py"),
     M("a run of distances is read as scores", "cdmae/retrieval/trec.py",
       "if len(rises) and (rises > 0).all():", "if False:", "retrieval/test_trec.py"),
     M("the last of equal scores are kept otherwise than by row", "cdmae/retrieval/ranking.py",

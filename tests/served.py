@@ -16,7 +16,7 @@ from cdmae.serving.engine import Engine
 from cdmae.serving.judging import Judgments, Passage
 
 HOSTILE = '<script>alert(1)</script>" onload="x'
-TEXTS = ["merge two lists", HOSTILE, "parse a date", "read a file"]
+TEXTS = ["merge two lists", HOSTILE, "parse:\n\n    a date", "read a file"]
 SCORES = {"words": [3, 2, 1, 0], "vectors": [0, 1, 2, 3]}
 
 

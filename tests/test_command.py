@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,12 @@ def test_targets_come_before_or_after_config_files(arguments):
     assert [path.name for path in options.configfile] == ["smoke.yaml", "full.yaml"]
 
 
-def test_a_profile_that_does_not_exist_is_refused():
+@pytest.mark.parametrize(
+    "words", [["--workflow-profile", "nowhere"], ["--workflow-profile=nowhere"]]
+)
+def test_a_profile_that_does_not_exist_is_refused(words):
     with pytest.raises(InputError, match="--workflow-profile is nowhere"):
-        for_snakemake(["--workflow-profile", "nowhere", "-n"])
+        for_snakemake([*words, "-n"])
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -147,6 +151,11 @@ def test_a_config_file_runs_no_code(command, tmp_path, refusal, monkeypatch):
         ("plan --gpus 8 --gpu abacus", "--gpu is abacus"),
         ("plan --config seed", "--config: "),
         ("-n --configfile no.yaml", "{}/no.yaml"),
+        ("check --configfile SMOKE", "config/smoke.yaml (seed 42 43); the nearest are for config/"),
+        ("check --configfile", "--configfile has no file"),
+        ("plan --configfile= --gpus 8", "--configfile has no file"),
+        ("search word --configfile '' --depth 3", "--configfile has no file"),
+        ("check --configfile --write", "--configfile has no file"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(line, named, refusal, tmp_path, monkeypatch):
@@ -171,6 +180,16 @@ def test_every_line_that_is_printed_is_printable(capsys):
     assert all(line.isprintable() and len(line) < 1000 for line in lines)
     assert CLEAR not in shading.as_numbers([Word(CLEAR, 1.0)])
     assert CLEAR not in shading.for_terminal([Word(CLEAR, 1.0), Word(CLEAR, 0.0)])
+
+
+def test_a_passage_keeps_its_letters_and_fits_the_terminal():
+    joined = "क्\u200dष می\u200cخواهم 👩\u200d👩\u200d👧"
+    (block,) = show([Hit(1, 1.0, 0, "p", joined, f"{joined} soft\u00adware")], 60).split("\n\n")
+    assert block.count(joined) == 2 and "software" in block
+    for text in ("安装软件的方法" * 90, "a 安装 " * 90):
+        for line in show([Hit(1, 1.0, 0, "p", "", text)], 60).split("\n")[2:7]:
+            columns = sum(1 + (unicodedata.east_asian_width(letter) == "W") for letter in line)
+            assert 50 < columns <= 60, line
 
 
 def test_progress_has_the_pace_of_this_run_and_is_printed_by_one_process(monkeypatch, capsys):

@@ -72,7 +72,7 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:
     """Divide arguments into config files, other words, and the words that follow config files.
 
     The first word after ``--configfile`` is a file, and so is every further one that ends in .yaml
-    or .yml.
+    or .yml. Raises `InputError` for an option without a file, such as an empty variable of a shell.
     """
     files: list[str] = []
     others: list[str] = []
@@ -82,9 +82,11 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:
     for word in arguments:
         option, _, value = word.partition("=")
         if option in CONFIGFILE:
-            files += [value] if value else []
+            files.append(value)
             place = further
-        elif before in CONFIGFILE or (before in files and Path(word).suffix in YAML):
+        elif before in CONFIGFILE and not word.startswith("-"):
+            files[-1] = word
+        elif before in files and Path(word).suffix in YAML:
             files.append(word)
         elif word == "--":
             place = further
@@ -92,4 +94,6 @@ def divided(arguments: list[str]) -> tuple[list[str], list[str], list[str]]:
             place = others if word.startswith("-") else place
             place.append(word)
         before = word
+    if "" in files:
+        raise InputError(f"{CONFIGFILE[0]} has no file; expected the path of a config")
     return files, others, further

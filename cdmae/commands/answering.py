@@ -9,7 +9,7 @@ from cdmae.commands.configs import existing
 from cdmae.config import seeds, systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from cdmae.fields import parse
+from cdmae.fields import parse, show
 from cdmae.files import read_json
 from cdmae.layout import place
 
@@ -65,6 +65,7 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
         read("tokens", "tokens", start=start, collection=owner)
     if system.encoded_by:
         read("vectors", "vectors")
+        check_encoded(config, name, Path(reads["vectors"]).parents[1])
     if system.kind == "fusion":
         about = read_json(existing(place(config.results, "fusion", system=name)))
         if about["systems"] != list(system.of):
@@ -78,6 +79,21 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
         "parts": [described(config, part, collection) for part in system.parts()],
         **reads,
     }
+
+
+def check_encoded(config: Config, name: str, folder: Path) -> None:
+    """Refuse to compare queries with vectors that were encoded with other settings.
+
+    folder: of all vectors of the system. The keys of their pieces (`cdmae.retrieval.vectors`)
+    record the settings of the encoder; results without pieces are not checked.
+    """
+    row = systems.systems(config)[name]
+    keys = [read_json(path)[0] for path in sorted(folder.glob(".*.pieces/*/key.json"))]
+    if keys and not any(key.items() <= row.items() for key in keys):
+        other = [f"{key}: {show(value)}" for key, value in keys[0].items() if row.get(key) != value]
+        raise InputError(
+            f"{name} was searched with other settings ({', '.join(other)}); use ./run to update it"
+        )
 
 
 def engine_of(

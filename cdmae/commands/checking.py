@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,10 @@ from typer import Option
 from cdmae.commands.configs import ROOT, ConfigFiles, configured, existing
 from cdmae.config import systems
 from cdmae.errors import InputError
-from cdmae.formats import plural
+from cdmae.formats import listed, plural
 from cdmae.layout import place
+
+DEFAULT = "no config file"
 
 
 def check(
@@ -36,13 +39,12 @@ def check(
     config = configured(configfile)
     path = ROOT / "config/expected.csv"
     numbers = expected.read(path)
-    own = numbers["configfile"] == " ".join(names)
-    own &= numbers["seeds"] == " ".join(map(str, config.seed))
+    known = numbers["configfile"].replace("", DEFAULT) + " (seed " + numbers["seeds"] + ")"
+    run = f"{' '.join(names) or DEFAULT} (seed {' '.join(map(str, config.seed))})"
+    own = known == run
     if not own.any():
-        raise InputError(
-            f"{path} has no table for these config files and seeds; expected a pair that its "
-            "columns configfile and seeds list"
-        )
+        near = difflib.get_close_matches(run, known.unique(), cutoff=0)
+        raise InputError(f"{path} has no table for {run}; the nearest are for {listed(near)}")
     results = frames.read_results(existing(place(config.results, "report")))
     learns = partial(systems.learns, config)
     found = expected.measured(numbers[own], results, learns)

@@ -38,10 +38,10 @@ def export(
 ) -> None:
     """Copy a model of a finished run into a folder with the files that other programs need.
 
-    docs/use.md shows how other programs load the folder: the model's own files and its card,
-    onnx/model.onnx (with pooling and normalisation, checked with onnxruntime), passages.parquet
-    (docid, vector and text of a retriever's passages) and passages.faiss (an exact index of dense
-    vectors).
+    docs/use.md shows how other programs load the folder: the model's own files and its card (an
+    encoder has no card), onnx/model.onnx (with pooling and normalisation, checked with
+    onnxruntime), passages.parquet (docid, vector and text of a retriever's passages) and
+    passages.faiss (an exact index of dense vectors).
 
     With --triples N, the output is instead a file of a system's training queries in the columns of
     sentence-transformers: their relevant passages, N mined negatives, and the teacher's scores.

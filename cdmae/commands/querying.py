@@ -28,7 +28,7 @@ def search(
         str | None,
         Option(
             help="a collection of the evaluation; default: the first one without judgments, or "
-            "the first one"
+            "else the first one that is not `source: pseudo`"
         ),
     ] = None,
     depth: Annotated[int, Option(help="number of passages, up to evaluation.depth")] = 5,

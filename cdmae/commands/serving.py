@@ -44,7 +44,7 @@ def serve(
     ] = "",
     collection: Annotated[
         str | None,
-        Option(help="the collection to judge; default: one without judgments, else the first"),
+        Option(help="the collection to judge; default: as for ./run search"),
     ] = None,
     queries: Annotated[
         str,
@@ -53,14 +53,6 @@ def serve(
     depth: Annotated[
         int, Option(min=1, help="the number of each system's best passages to judge")
     ] = DEPTH,
-    families: Annotated[
-        bool,
-        Option(
-            "--families",
-            help="judge the passages of the best system of each encoder, of each published model, "
-            "and of each other kind, instead of all systems",
-        ),
-    ] = False,
 ) -> None:
     """Serve a page that answers queries with the systems of a finished run, on this machine.
 
@@ -69,10 +61,9 @@ def serve(
     """
     from cdmae.serving.judging import read_queries
 
-    if (collection or queries or families or depth != DEPTH) and not judge:
+    if (collection or queries or depth != DEPTH) and not judge:
         raise InputError(
-            "--collection, --queries, --depth and --families choose what is judged; add --judge "
-            "FOLDER"
+            "--collection, --queries and --depth choose what is judged; add --judge FOLDER"
         )
     folder = Path(judge).expanduser().resolve()  # before the working directory changes
     texts = read_queries(Path(queries).expanduser().resolve()) if queries else []
@@ -96,29 +87,19 @@ def serve(
     bound = server.listen(port)
     say(f"loading {plural(len(names), 'system')}")
     engine.warm()
-    pooled = of_families(config, names) if families else names
     if judge:
-        say(f"pooling the best {depth} passages of {listed(pooled)}")
+        say(f"pooling the best {depth} passages of {listed(names)}")
     app = server.make(
         engine,
         title=config.report.title or "Search",
         best=best,
         threads=machine.here().cores,
-        judging=judging_of(config, engine, folder, judged, texts, pooled, depth) if judge else None,
+        judging=judging_of(config, engine, folder, judged, texts, names, depth) if judge else None,
     )
     url = f"http://{server.HOST}:{bound.getsockname()[1]}/"
     say(f"open {url}{'judge' if judge else ''} in a browser; Ctrl-C ends the server")
     server.run(app, bound)
     say("the server has ended")
-
-
-def of_families(config: Config, names: list[str]) -> list[str]:
-    """Return the best system of each encoder, of each published model, and of each other kind."""
-    families: dict[str, list[str]] = {}
-    for name in names:
-        system = config.systems[systems.model_of(config, name) or name]
-        families.setdefault(system.encoder or system.model or system.kind, []).append(name)
-    return [best_system(config, members) for members in families.values()]
 
 
 def judging_of(

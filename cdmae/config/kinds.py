@@ -323,7 +323,7 @@ class TrecRun(System):
         for collection, files in self.runs.items():
             for split, file in files.items():
                 if not os.path.isfile(file):
-                    words = "which is not a file; expected a run in TREC format"
+                    words = "which is not a file; expected a TREC file or a table of pairs"
                     keys = ("runs", collection, split)
                     raise InputError(f" is {show(file)}, {words}", keys=keys)
         mined = [on for owner, *on in systems.mined(config) if owner == name]

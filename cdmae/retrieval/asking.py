@@ -43,8 +43,8 @@ class Answer:
 def ask(system: dict[str, Any], question: Question) -> Answer:
     """Rank a system's best passages for a query, as its Snakemake rule does for a split.
 
-    system: its settings, the paths that it reads (`files` of its kind in `cdmae.config.kinds`), its
-    `parts` in the same form, and `answered_by`, the module with the function `answer` that ranks.
+    system: as made by `cdmae.commands.answering.described`: its settings, the paths that it reads,
+    its `parts` in the same form, and `answered_by`, the module whose function `answer` ranks.
     """
     parts = tuple(ask(part, question) for part in system["parts"])
     whole = replace(question, parts=tuple(part.run for part in parts))

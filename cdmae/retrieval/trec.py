@@ -1,7 +1,8 @@
-"""Reading and writing TREC run files, as used by trec_eval, ir_measures and pyserini.
+"""Reading and writing TREC's files, as used by trec_eval, ir_measures and pyserini.
 
-The columns are ``query_id Q0 passage_id rank score system``, separated by white space. White space
-in ids is percent-encoded (``a%20b``); in ids with white space, every ``%`` is encoded, too.
+The columns of runs are ``query_id Q0 passage_id rank score system``, and of judgments ``query_id 0
+passage_id grade``, separated by white space. White space in ids is percent-encoded (``a%20b``); in
+ids with white space, every ``%`` is encoded, too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from cdmae.collections import tables
-from cdmae.collections.store import read_passages, read_queries
+from cdmae.collections.store import read_passages, read_qrels, read_queries
 from cdmae.collections.tables import fault
 from cdmae.errors import InputError
 from cdmae.fields import show
@@ -39,10 +40,29 @@ def export(runs: Path, collection: Path, target: str, system: str, output: Path)
     ``pydocs.dev``.
     """
     run = read_parquet(runs / f"{target}.parquet")
-    queries = read_queries(collection, target.removeprefix(f"{collection.name}."))
+    write_run(output, run, *_ids(collection, target.removeprefix(f"{collection.name}.")), system)
+
+
+def export_qrels(collection: Path, target: str, output: Path) -> None:
+    """Write the judgments of a split, with the ids that `export` writes.
+
+    Negative grades become 0, as in `cdmae.evaluation.measures`. Judged passages that are not in the
+    collection are named after the row of their judgment: ``missing-7``.
+    """
+    split = target.removeprefix(f"{collection.name}.")
+    query_ids, passage_ids = map(names, _ids(collection, split), ("query", "passage"))
+    with complete(output) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
+        for row, query, passage, grade in read_qrels(collection, split).itertuples():
+            is_known = passage < len(passage_ids)
+            passage_id = passage_ids[passage] if is_known else f"missing-{row}"
+            file.write(f"{query_ids[query]} 0 {passage_id} {max(grade, 0)}\n")
+
+
+def _ids(collection: Path, split: str) -> tuple[list[str], pa.Array]:
+    """Read the ids of a split's queries and of all passages."""
     passages = read_passages(collection, ["passage_id"])
-    passage_ids = passages["passage_id"].combine_chunks()
-    write_run(output, run, queries["query_id"].tolist(), passage_ids, system)
+    query_ids = read_queries(collection, split)["query_id"].tolist()
+    return query_ids, passages["passage_id"].combine_chunks()
 
 
 def write_run(

@@ -132,15 +132,17 @@ class Judgments:
             pool = [Passage(*row) for row in database.execute(asked, key)]
         return sorted(pool, key=lambda passage: _shuffled(query_id, passage.passage_id))
 
-    def grade(self, query_id: str, passage_id: str, grade: int | None) -> None:
+    def grade(self, query_id: str, passage_id: str, grade: int | None, who: str = "") -> None:
         """Record a grade, or None for a skipped passage; the newest grade of a passage counts.
+
+        who: the person; empty: the one that `__init__` names.
 
         Raises `InputError` for an unknown query, passage or grade.
         """
         if grade is not SKIPPED and grade not in GRADES:
             raise InputError(f"the grade is {grade}; expected 0 to {max(GRADES)}")
         pair = (query_id, passage_id)
-        row = (*pair, grade, self.who, datetime.now(UTC).isoformat(timespec="seconds"))
+        row = (*pair, grade, who or self.who, datetime.now(UTC).isoformat(timespec="seconds"))
         with self._transaction() as database:
             asked = "SELECT 1 FROM pools WHERE query_id = ? AND passage_id = ?"
             if database.execute(asked, pair).fetchone() is None:

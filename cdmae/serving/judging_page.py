@@ -6,7 +6,7 @@ import sqlite3
 from typing import Annotated
 from urllib.parse import parse_qs, urlencode
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from cdmae.errors import InputError
@@ -57,9 +57,12 @@ def add(app: FastAPI, judgments: Judgments, title: str, longest: int) -> None:
         )
 
     @app.post("/judge", include_in_schema=False)
-    def act(fields: Annotated[dict[str, str], Depends(form)]) -> Response:
+    def act(
+        fields: Annotated[dict[str, str], Depends(form)],
+        remote_user: Annotated[str, Header()] = "",
+    ) -> Response:
         try:
-            position = _act(judgments, fields, longest)
+            position = _act(judgments, fields, longest, remote_user)
         except (OSError, sqlite3.Error) as error:  # such as a full disk
             raise HTTPException(500, f"the grade could not be saved: {error}") from None
         except ValueError as error:
@@ -74,8 +77,13 @@ def add(app: FastAPI, judgments: Judgments, title: str, longest: int) -> None:
         return Response((FOLDER / "judge.js").read_text(), media_type="text/javascript")
 
 
-def _act(judgments: Judgments, fields: dict[str, str], longest: int) -> tuple[str, int] | None:
-    """Carry out a button's action; return the query and index to show, None for the next one."""
+def _act(
+    judgments: Judgments, fields: dict[str, str], longest: int, who: str
+) -> tuple[str, int] | None:
+    """Carry out a button's action; return the query and index to show, None for the next one.
+
+    who: the person that a proxy names, if any.
+    """
     choice = fields.get("grade", "")
     if choice == "add":
         text = fields.get("text", "")
@@ -88,6 +96,6 @@ def _act(judgments: Judgments, fields: dict[str, str], longest: int) -> tuple[st
     if choice == "back":
         return judgments.before(query, index) or (query, index)
     grade = SKIPPED if choice == "skip" else int(choice)
-    judgments.grade(query, fields.get("passage", ""), grade)
+    judgments.grade(query, fields.get("passage", ""), grade, who)
     inside = index + 1 < len(judgments.pool(query))
     return (query, index + 1) if inside else None

@@ -15,7 +15,8 @@ from typing import Annotated
 
 import anyio.to_thread
 import uvicorn
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException as HTTPError
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -49,6 +50,7 @@ HEADERS = {
 
 Text = Annotated[str, Query(max_length=LONGEST, description="the query")]
 Count = Annotated[int, Query(ge=1, le=MOST, description="the number of passages")]
+REFUSED = {"description": "a wrong parameter; `detail` is the reason, a text"}
 
 
 def listen(port: int) -> socket.socket:
@@ -81,6 +83,14 @@ def run(app: FastAPI, bound: socket.socket) -> None:
     uvicorn.Server(settings).run(sockets=[bound])
 
 
+def only_known(request: Request) -> None:
+    """Refuse parameters that the requested page does not have."""
+    known = [field.name for field in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            raise InputError(f"{show(name)} is not a parameter; {suggestion(name, known)}")
+
+
 def make(
     engine: Engine, *, title: str, best: str, threads: int, judging: Judgments | None = None
 ) -> FastAPI:
@@ -97,9 +107,13 @@ def make(
         anyio.to_thread.current_default_thread_limiter().total_tokens = threads
         yield
 
-    # FastAPI's own page of documentation loads scripts from another web site
     app = FastAPI(
-        title=title, docs_url=None, redoc_url=None, lifespan=lifespan, max_body_size=BYTES
+        title=title,
+        docs_url=None,  # FastAPI's own page of documentation loads scripts from another web site
+        redoc_url=None,
+        lifespan=lifespan,
+        max_body_size=BYTES,
+        dependencies=[Depends(only_known)],
     )
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=["localhost", HOST])
 
@@ -113,10 +127,13 @@ def make(
 
     @app.exception_handler(HTTPError)
     @app.exception_handler(InputError)
+    @app.exception_handler(RequestValidationError)
     @app.exception_handler(ClientDisconnect)  # within a form, or after half a line of it
     async def refused(request: Request, error: Exception) -> Response:
         """Explain an error: on a page for a browser, in JSON for a program."""
         detail = getattr(error, "detail", str(error))
+        if isinstance(error, RequestValidationError):
+            detail = "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in error.errors())
         status = getattr(error, "status_code", 422)
         if "text/html" in request.headers.get("accept", ""):
             page = TEMPLATES.get_template("error.html.j2").render(title=title, detail=detail)
@@ -132,7 +149,7 @@ def make(
         if name not in known:
             raise InputError(f"{show(name)} is not a system; {suggestion(name, known)}")
 
-    @app.get("/search", response_class=JSONResponse)
+    @app.get("/search", response_class=JSONResponse, responses={422: REFUSED})
     def answer(
         q: Text, system: str = best, collection: str = collections[0], k: Count = 10
     ) -> Response:

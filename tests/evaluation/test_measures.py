@@ -7,12 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_up import run_of
+from small_collections import stored
 
+from cdmae.collections.store import read_qrels
 from cdmae.errors import InputError
 from cdmae.evaluation import measures
 from cdmae.evaluation.measures import measure
 from cdmae.retrieval import trec
-from cdmae.runs import Run
+from cdmae.runs import Run, write_run
 
 NAMES = [
     f"{name}{rel}@{k}"
@@ -50,10 +52,11 @@ def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
 
 
 def test_measures_are_those_of_the_exported_run(tmp_path, monkeypatch):
-    """On runs with ties, gaps and grades from 0 to 3; trec_eval would order ties by passage id."""
+    """On runs with ties, gaps, odd ids and grades; trec_eval would order ties by passage id."""
     monkeypatch.setattr(measures, "AT_ONCE", 50)  # two queries of 24 hits
     random = np.random.default_rng(3)
-    query_ids = [f"q{number}" for number in range(40)]
+    query_ids = [f"q {number}" for number in range(40)]
+    passage_ids = [f"p %{row}" for row in range(30)]
     passages = []
     scores = []
     judged = []
@@ -64,17 +67,24 @@ def test_measures_are_those_of_the_exported_run(tmp_path, monkeypatch):
         passages.append(rows[order])
         scores.append(score[order])
         for row in random.permutation(30)[: random.integers(0, 12)].tolist():
-            judged.append((query, row, int(random.integers(0, 4))))
+            judged.append((query_ids[query], passage_ids[row], int(random.integers(-1, 4))))
+    judged += [(judged[0][0], None, grade) for grade in (1, 2)]  # the collection lacks them
     run = Run.of(passages, scores)
-    trec.write_run(tmp_path / "run", run, query_ids, [f"p{row}" for row in range(30)], "us")
-    named = [ir_measures.Qrel(query_ids[query], f"p{row}", grade) for query, row, grade in judged]
+    write_run(tmp_path / "docs.dev.parquet", run)
+    rows = [(name, "", "text") for name in passage_ids]
+    asked = {"dev": dict.fromkeys(query_ids, "text")}
+    folder = stored(tmp_path / "docs", rows, asked, {"dev": judged})
+    trec.export(tmp_path, folder, "docs.dev", "us", tmp_path / "run")
+    trec.export_qrels(folder, "docs.dev", tmp_path / "qrels")
+    named = list(ir_measures.read_trec_qrels(f"{tmp_path}/qrels"))
     parsed = [ir_measures.parse_measure(name) for name in NAMES]
     theirs = ir_measures.iter_calc(parsed, named, ir_measures.read_trec_run(f"{tmp_path}/run"))
     expected = {(metric.query_id, str(metric.measure)): metric.value for metric in theirs}
-    frame = measure(run, qrels_of(*judged), query_ids, NAMES)
+    frame = measure(run, read_qrels(folder, "dev"), query_ids, NAMES)
     assert len(frame) == len(expected)
     for query_id, name, value in frame.itertuples(index=False):
-        assert value == pytest.approx(expected[query_id, name], abs=1e-12), (query_id, name)
+        of = query_id.replace(" ", "%20"), name
+        assert value == pytest.approx(expected[of], abs=1e-12), of
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import tiny_models
 import torch
 from safetensors.torch import load_file, save_file
 
+from cdmae.commands.answering import described
+from cdmae.config.load import load as load_config
 from cdmae.errors import InputError
 from cdmae.log import Progress
 from cdmae.retrieval import external, vectors
@@ -124,6 +126,22 @@ def test_lengths_cut_texts_up_to_the_models_own_limit(model):
     np.testing.assert_allclose(queries(model, ["mada nedu lola " * 50], 12), cut, atol=1e-6)
     np.testing.assert_allclose(queries(model, [text], 512), whole, atol=1e-6)
     assert queries(model, []).shape == (0, 24)
+
+
+def test_vectors_of_other_settings_answer_no_queries(model, tiny, tmp_path, values):
+    own = values["systems"]["foreign"] = {"kind": "external", "model": str(model)}
+    values["results"] = str(tmp_path)
+    system = {"encoded_by": "external", "model": str(model), "query_prompt": ""}
+    for part in ("docs.train", "evaluated"):  # the vectors of either may be those of the other
+        folder = tmp_path / "vectors/foreign" / part / "docs"
+        vectors.write_vectors(encoder=system, source=tiny.collection, output=folder)
+        system["query_prompt"] = "query: "
+    for prompt in ("", "query: "):
+        own["query_prompt"] = prompt
+        assert described(load_config(values), "foreign", "docs")["vectors"] == str(folder)
+    own["query_prompt"] = "another: "
+    with pytest.raises(InputError, match="searched with other settings \\(query_prompt: "):
+        described(load_config(values), "foreign", "docs")
 
 
 def test_many_queries_are_encoded_in_parts_with_progress(model, tiny, monkeypatch):

@@ -36,8 +36,8 @@ def grown_values(values, tmp_path):
 def grown(grown_values, whole):
     """The jobs of this config."""
     if "grown" not in PLANNED:
-        targets = ["out/trec/bm25/docs.dev.run", "out/collections/written/about.json"]
-        targets += ["out/encoders/spans", "table_stages"]
+        targets = ["out/trec/bm25/docs.dev.run", "out/trec/docs.dev.qrels"]
+        targets += ["out/collections/written/about.json", "out/encoders/spans", "table_stages"]
         PLANNED["grown"] = Jobs(plan(grown_values, "all", *targets))
         PLANNED["grown"].config = load(grown_values)
     return PLANNED["grown"]

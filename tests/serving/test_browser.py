@@ -4,7 +4,7 @@ import sqlite3
 import time
 
 import pytest
-from served import HOSTILE, serving
+from served import HOSTILE, TEXTS, serving
 
 TAB, ENTER, SPACE = "\ue004", "\ue007", " "
 ASKED = "?q=list&system=words&system=both"
@@ -39,6 +39,8 @@ def test_a_query_is_asked_by_keyboard_without_javascript(browser, served):
         browser.press(ENTER)
         text = shown(browser, "The best 3 of 4 passages of docs")
         assert HOSTILE in text
+        passage = "document.querySelector('li:nth-of-type(3) .passage').innerText"
+        assert browser.script(passage) == TEXTS[2], "with its lines and spaces"
         heads = [browser.text(f"section:nth-of-type({n}) h2").split()[0] for n in (1, 2)]
         assert heads == ["words", "both"]
     finally:
@@ -68,10 +70,11 @@ def test_passages_are_judged_by_keys(browser, served):
     browser.open(url + "judge")
     shown(browser, "text", FOCUSED)
     browser.press(*"which", ENTER)
-    assert "words" not in shown(browser, "passage 1 of 4")
+    texts = shown(browser, "passage 1 of 4")
     for key, number in [*zip("2sb0x1", "232334", strict=True), ("3", "")]:
         browser.press(key)
-        shown(browser, f"passage {number} of 4" if number else "All passages are judged")
+        texts += shown(browser, f"passage {number} of 4" if number else "All passages are judged")
+    assert "words" not in texts and all(text in texts for text in TEXTS)
     with sqlite3.connect(folder / "judged/judgments.sqlite") as database:
         given = database.execute("SELECT grade FROM grades ORDER BY rowid").fetchall()
     assert [grade for (grade,) in given] == [2, None, 0, 1, 3]

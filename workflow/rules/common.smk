@@ -202,6 +202,12 @@ def on_collections(pattern, names=collections_of):
     return paths
 
 
+def of_target(wildcards):
+    """List the files of the collection of a {target}, such as pydocs.test."""
+    collection = wildcards.target.split(".", 1)[0]
+    return expand("<results>/collections/{collection}/{file}", collection=collection, file=FILES)
+
+
 def indexed_collections(wildcards):
     """List the files of the collections whose passages BM25 indexes, perhaps with more texts."""
     system = settings.systems[wildcards.system]

@@ -146,11 +146,7 @@ rule trec:
     """A run as a TREC file: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
         runs="<results>/runs/{system}/evaluated",
-        collection=lambda wildcards: expand(
-            "<results>/collections/{collection}/{file}",
-            collection=wildcards.target.split(".", 1)[0],
-            file=FILES,
-        ),
+        collection=of_target,
     output:
         trec="<results>/trec/{system}/{target}.run",
     log:
@@ -161,6 +157,25 @@ rule trec:
         environment
     params:
         call="cdmae.retrieval.trec.export",
+        code=code("cdmae.retrieval.trec"),
+    script:
+        "../scripts/call.py"
+
+
+rule qrels:
+    """The judgments of a split as a TREC file: ./run results/trec/COLLECTION.SPLIT.qrels."""
+    input:
+        collection=of_target,
+    output:
+        qrels="<results>/trec/{target}.qrels",
+    log:
+        "<logs>/qrels/{target}.log",
+    wildcard_constraints:
+        target=only(".".join(target) for target in EVALUATED),
+    conda:
+        environment
+    params:
+        call="cdmae.retrieval.trec.export_qrels",
         code=code("cdmae.retrieval.trec"),
     script:
         "../scripts/call.py"
