@@ -44,6 +44,10 @@ SECTIONS = {
         "docs/results.md",
         "### The best pre-trainings on Wikipedia",
     ),
+    "config/objectives-labels.yaml config/overlays/objectives-labels-medquad.yaml": (
+        "docs/results.md",
+        "### The best pre-trainings on MedQuAD",
+    ),
     "config/objectives-labels.yaml": (
         "docs/results.md",
         "### The best pre-trainings by the number of labels",
