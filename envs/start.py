@@ -60,7 +60,10 @@ def main(arguments: list[str]) -> None:
 def set_up(names: list[str]) -> None:
     """Install the locked packages into `.venv`; stop if pip fails."""
     cpu = "cpu" in names
-    say(f"setting up .venv for a {'CPU' if cpu else 'GPU'}: up to 2.4 GB, a few minutes, once")
+    if STAMP.exists():
+        say("installing the packages that .venv lacks, once")
+    else:
+        say(f"setting up .venv for a {'CPU' if cpu else 'GPU'}: up to 2.4 GB, a few minutes, once")
     STAMP.unlink(missing_ok=True)
     version = sys.version_info[:2]
     if not succeeds(PYTHON, "-c", f"import sys, pip; assert sys.version_info[:2] == {version}"):

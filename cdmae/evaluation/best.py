@@ -54,8 +54,12 @@ def untuned(
 ) -> pd.Series:
     """Replace the values of a fusion by held-out ones, if its weights were tuned on these queries.
 
+    A fusion in which one system has all the weight is this system, and keeps its values.
+
     values: by query id. about: the record of the fusion's weights; empty for other systems.
     """
     if about.get("on") != list(split) or about.get("measure") != measure:
+        return values
+    if max(about["weights"]) == 1:
         return values
     return pd.Series(about["held_out"]).reindex(values.index)

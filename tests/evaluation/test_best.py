@@ -51,8 +51,11 @@ def test_a_noisy_leader_hides_no_system_that_is_always_a_little_better():
 
 def test_a_fusion_is_judged_by_weights_that_the_query_did_not_choose():
     values = pd.Series([0.9, 0.8, 0.7], ["a", "b", "c"])
-    about = {"on": [*SPLIT], "measure": "RR@10", "held_out": {"c": 0.3, "b": 0.2, "a": 0.1}}
+    about = {"on": [*SPLIT], "measure": "RR@10", "weights": [0.95, 0.05]}
+    about["held_out"] = {"c": 0.3, "b": 0.2, "a": 0.1}
     assert untuned(values, about, SPLIT, "RR@10").tolist() == [0.1, 0.2, 0.3]
     assert untuned(values, about, ("docs", "test"), "RR@10") is values
     assert untuned(values, about, SPLIT, "R@50") is values
     assert untuned(values, {}, SPLIT, "RR@10") is values
+    alone = about | {"weights": [1.0, 0.0]}
+    assert untuned(values, alone, SPLIT, "RR@10") is values, "this system's own"
