@@ -13,8 +13,8 @@ DPR
     ``question``, ``positive_ctxs``, ``negative_ctxs``, ``hard_negative_ctxs``; a passage has
     ``passage_id``, ``title``, ``text``, and perhaps ``score``
 
-A value may be a list. A row may have several positives. The columns ``id`` or ``url``, and
-``title`` or ``heading``, are those of the only positive of its row.
+A value may be a list. A row may have several positives. If it has one, the columns ``id`` or
+``url``, and ``title`` or ``heading``, belong to it.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def test_vectors_of_other_settings_answer_no_queries(model, tiny, tmp_path, valu
     own = values["systems"]["foreign"] = {"kind": "external", "model": str(model)}
     values["results"] = str(tmp_path)
     system = {"encoded_by": "external", "model": str(model), "query_prompt": ""}
-    for part in ("docs.train", "evaluated"):  # the vectors of either may be those of the other
+    for part in ("docs.train", "evaluated"):  # a system may link the vectors of the other part
         folder = tmp_path / "vectors/foreign" / part / "docs"
         vectors.write_vectors(encoder=system, source=tiny.collection, output=folder)
         system["query_prompt"] = "query: "
